@@ -1,0 +1,1 @@
+//! The hosts: load, ask the engine, save, act.

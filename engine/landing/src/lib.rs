@@ -1,0 +1,1 @@
+//! The landing kernel: what may move main.

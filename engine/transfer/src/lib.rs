@@ -1,0 +1,1 @@
+//! The smart git protocol without IO: pkt-lines, fetch plans, pushes.

@@ -1,0 +1,1 @@
+//! Stories, simulation, oracle and tidy.

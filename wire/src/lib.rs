@@ -1,0 +1,1 @@
+//! Messages between rooms, errors as HTTP, names of objects.
