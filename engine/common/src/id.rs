@@ -152,6 +152,10 @@ fn printable(text: &str) -> bool {
     short(text, 200, |c| c.is_ascii_graphic())
 }
 
+fn claims_like(text: &str) -> bool {
+    short(text, 1000, |c| c.is_ascii_graphic())
+}
+
 fn ref_like(text: &str) -> bool {
     let parts_ok = text.split('/').all(|part| {
         !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock")
@@ -244,6 +248,9 @@ text_ids! {
     RunnerId, "runner id", printable, "1 to 200 printable ASCII characters without spaces";
     /// The id of a token, by which it is revoked.
     TokenId, "token id", printable, "1 to 200 printable ASCII characters without spaces";
+    /// The public part of a token: all of it before its last dot. With the platform's secret the
+    /// whole token can be rebuilt from it.
+    TokenClaims, "token", claims_like, "1 to 1000 printable ASCII characters without spaces";
     /// The R2 key of a pack.
     PackKey, "pack key", printable, "1 to 200 printable ASCII characters without spaces";
     /// Test command + configuration blob + hash of the runner's environment, hashed: 40 hex digits.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{
     AttemptNo, ChangeId, Epoch, LaneName, LeaseNo, ObjectId, OwnerEpoch, PackKey, RuleName, RunId,
-    SuiteId, TokenId, TrainNo, Version,
+    SuiteId, TokenClaims, TrainNo, Version,
 };
 use crate::path::RepoPath;
 use crate::submission::Entry;
@@ -107,7 +107,7 @@ impl RunResult {
     }
 }
 
-/// A run's result as its runner signed it: mac = HMAC-SHA256(token secret, `signed_text`).
+/// A run's result as its runner signed it: mac = HMAC-SHA256(key = the whole token's text, `signed_text`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedRun {
     /// The run.
@@ -124,8 +124,9 @@ pub struct SignedRun {
     pub config: Option<ObjectId>,
     /// What it said.
     pub result: RunResult,
-    /// The runner's token: the Repository rebuilds its secret from this and the platform's secret.
-    pub token: TokenId,
+    /// The public part of the runner's token: with the platform's secret the Repository rebuilds
+    /// the whole token from it, and the whole token is the key of the mac.
+    pub token: TokenClaims,
     /// 64 hex digits.
     pub mac: String,
 }
