@@ -1,1 +1,4 @@
 //! The hosts: load, ask the engine, save, act.
+
+#[cfg(target_arch = "wasm32")]
+pub mod worker;
