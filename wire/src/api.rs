@@ -1,0 +1,278 @@
+//! The public JSON API, under `/api`: bodies of requests and replies.
+//!
+//! | method and path | body | reply | scope |
+//! |---|---|---|---|
+//! | `POST /api/repos` | [`NewRepo`] | [`RepoReply`] | platform admin |
+//! | `GET /api/repos` | | `Vec<RepoEntry>` | platform admin |
+//! | `GET /api/repos/{repo}` | | [`StatusReply`] | read |
+//! | `POST /api/repos/{repo}/forks` | [`NewFork`] | [`ForkReply`] | submit or admin |
+//! | `POST /api/repos/{repo}/tokens` | [`NewToken`] | [`TokenReply`] | admin |
+//! | `DELETE /api/repos/{repo}/tokens/{id}` | | `{}` | admin |
+//! | `POST /api/repos/{repo}/changes` | [`SubmitChanges`] | [`SubmitReply`] | submit |
+//! | `GET /api/repos/{repo}/changes?before=&limit=` | | `Vec<ChangeStatus>` | read |
+//! | `GET /api/repos/{repo}/changes/{change}` | | [`ChangeDetail`] | read |
+//! | `POST /api/repos/{repo}/changes/{change}/{cancel,hold,release,requeue}` | [`Reason`] | `{}` | submit (own) or admin |
+//! | `POST /api/repos/{repo}/{freeze,thaw,protect,unprotect}` | [`Reason`] | `{}` | admin |
+//! | `POST /api/repos/{repo}/claims` | [`NewClaim`] | [`ClaimReply`] | submit |
+//! | `DELETE /api/repos/{repo}/claims/{fence}` | | `{}` | submit |
+//! | `GET /api/repos/{repo}/landings?after=&limit=` | | `Vec<(FactNo, Millis, Fact)>` | read |
+//! | `GET /api/repos/{repo}/records?before=&limit=&agent=&text=` | | `Vec<Record>` (from D1) | read |
+//! | `POST /api/repos/{repo}/lanes/{lane}/{lease,renew,report}` | `wire::lane` types | theirs | run |
+//! | `GET /api/repos/{repo}/lanes/{lane}` | | `wire::lane::StatusReply` | read |
+//! | `GET /api/repos/{repo}/events?after=` | WebSocket, or SSE, or JSON | | read |
+//! | `GET /healthz`, `/openapi.json` | | | none |
+//!
+//! Every POST takes an `Idempotency-Key` header. Every error is a [`crate::problem::Problem`].
+
+use serde::{Deserialize, Serialize};
+use yard_common::bytes::Base64;
+use yard_common::fact::Fact;
+use yard_common::intent::Intent;
+use yard_common::submission::{Mode, Submission};
+use yard_common::{
+    ChangeId, FactNo, Fence, ForkName, Millis, ObjectId, RepoName, RepoPath, TokenId, Version,
+};
+
+use crate::lane::{EntryView, Stage, Verdict};
+use crate::problem::Problem;
+use crate::repository::{Accepted, View};
+use crate::token::Scope;
+
+/// Makes a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewRepo {
+    /// Its name.
+    pub name: RepoName,
+    /// The branch that HEAD names, without `refs/heads/`; `main` when absent.
+    #[serde(default)]
+    pub default_branch: Option<String>,
+}
+/// A made repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepoReply {
+    /// Its name.
+    pub repo: RepoName,
+    /// Its remote URL.
+    pub url: String,
+    /// An admin token for it, good for 90 days.
+    pub token: String,
+}
+
+/// Makes a fork.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewFork {
+    /// Its name.
+    pub name: ForkName,
+}
+/// A made fork.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkReply {
+    /// The repository.
+    pub repo: RepoName,
+    /// The fork.
+    pub fork: ForkName,
+    /// Its remote URL.
+    pub url: String,
+    /// A token with read and submit, bound to the fork, good for 30 days.
+    pub token: String,
+}
+
+/// Makes a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+    /// The fork it is bound to.
+    #[serde(default)]
+    pub fork: Option<ForkName>,
+    /// For how long, in seconds, at most 366 days.
+    pub ttl_seconds: u64,
+}
+/// A made token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenReply {
+    /// The token; shown once.
+    pub token: String,
+    /// Its id.
+    pub id: TokenId,
+    /// When it ends.
+    pub expires: Millis,
+}
+
+/// One edit of an API submission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiEdit {
+    /// The path.
+    pub path: RepoPath,
+    /// The blob that the author saw at the path in the base commit; absent: there was none.
+    #[serde(default)]
+    pub base: Option<ObjectId>,
+    /// The new content as text. With neither `content` nor `content_base64` the path is deleted
+    /// (or, when `mode` differs, only its mode changes: then `keep` is true).
+    #[serde(default)]
+    pub content: Option<String>,
+    /// The new content as base64.
+    #[serde(default)]
+    pub content_base64: Option<Base64>,
+    /// The new mode; the base's mode, or `100644`, when absent.
+    #[serde(default)]
+    pub mode: Option<Mode>,
+    /// Keep the content: only the mode changes.
+    #[serde(default)]
+    pub keep: bool,
+}
+/// One change of an API submission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiChange {
+    /// The change, for a new version of it or to choose the id.
+    #[serde(default)]
+    pub change: Option<ChangeId>,
+    /// It is another change although it overlaps with an open one of the fork.
+    #[serde(default)]
+    pub new_change: bool,
+    /// The commit that the author worked on; main when absent.
+    #[serde(default)]
+    pub base: Option<ObjectId>,
+    /// The edits; never empty.
+    pub edits: Vec<ApiEdit>,
+    /// What was asked.
+    pub intent: Intent,
+    /// `Name <email>`; the fork's name at `agents.invalid` when absent.
+    #[serde(default)]
+    pub author: Option<String>,
+    /// Changes that this one declares to revert.
+    #[serde(default)]
+    pub reverts: Vec<ChangeId>,
+}
+/// Offers changes; each stands alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitChanges {
+    /// The fork that offers them; the token's fork when absent.
+    #[serde(default)]
+    pub fork: Option<ForkName>,
+    /// The changes.
+    pub changes: Vec<ApiChange>,
+}
+/// One result a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmitReply {
+    /// In the order of the changes: accepted, or the problem.
+    pub results: Vec<SubmitResult>,
+}
+/// What became of one offered change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SubmitResult {
+    /// Stored.
+    Accepted(Accepted),
+    /// Refused; nothing of it is kept.
+    Refused(Problem),
+}
+
+/// One change with its stage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeStatus {
+    /// The change.
+    pub change: ChangeId,
+    /// The newest version.
+    pub version: Version,
+    /// The fork.
+    pub fork: Option<ForkName>,
+    /// First line of the intent.
+    pub title: String,
+    /// The stage, derived from the repository's log and the lane.
+    pub stage: Stage,
+    /// Why it is not on main; or as what commit it is.
+    pub reason: String,
+    /// The verdict, where one was reached.
+    pub verdict: Option<Verdict>,
+    /// Its commit on main.
+    pub commit: Option<ObjectId>,
+    /// When the newest version was accepted.
+    pub at: Millis,
+}
+/// One change, whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeDetail {
+    /// Its status.
+    pub status: ChangeStatus,
+    /// The newest row: edits, base, intent.
+    pub row: Submission,
+    /// The lane's entry.
+    pub entry: Option<EntryView>,
+    /// All facts about it, oldest first: versions, refusals, the landing with its proof.
+    pub facts: Vec<(FactNo, Millis, Fact)>,
+}
+
+/// The state of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusReply {
+    /// The repository.
+    pub repo: RepoName,
+    /// Main and what governs landing.
+    pub view: View,
+    /// Why its lane waits as a whole, if it does.
+    pub waits: Option<String>,
+    /// Open changes by stage, with their number.
+    pub stages: Vec<(Stage, u64)>,
+    /// Open changes, oldest first, at most 500.
+    pub open: Vec<ChangeStatus>,
+    /// Effects that are still to be done (records on their way to the index): 0 when complete.
+    pub outbox: u64,
+}
+
+/// A reason in words.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// Why.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// Leases paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewClaim {
+    /// The paths.
+    pub paths: Vec<RepoPath>,
+    /// For how long, in seconds, at most 24 h.
+    pub ttl_seconds: u64,
+}
+/// A lease on paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimReply {
+    /// The fencing number.
+    pub fence: Fence,
+}
+
+/// A landed change as the index (D1) keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The change.
+    pub change: ChangeId,
+    /// The version that landed.
+    pub version: Version,
+    /// Its commit on main.
+    pub commit: ObjectId,
+    /// The fork.
+    pub fork: Option<ForkName>,
+    /// The agent.
+    pub agent: String,
+    /// First line of the intent.
+    pub title: String,
+    /// The task.
+    pub task: String,
+    /// Lane, train and attempt.
+    pub attempt: String,
+    /// The fact that landed it.
+    pub fact: FactNo,
+    /// When.
+    pub at: Millis,
+}

@@ -1,0 +1,213 @@
+//! The methods of a Lane object.
+
+use serde::{Deserialize, Serialize};
+use yard_common::landing::{AttemptId, SignedRun};
+use yard_common::{
+    ChangeId, LaneName, LeaseNo, Millis, ObjectId, RepoName, RunId, RunnerId, SuiteId, TokenId,
+    Version,
+};
+
+use crate::method;
+
+/// There may be something to do: pull. A lost hint costs time only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hint {
+    /// The repository, so that a new object learns who it is.
+    pub repo: RepoName,
+    /// The lane.
+    pub lane: LaneName,
+}
+method!(Hint, "hint", ());
+
+/// A runner asks for work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The repository.
+    pub repo: RepoName,
+    /// The lane.
+    pub lane: LaneName,
+    /// The runner, stable over its life.
+    pub runner: RunnerId,
+    /// Hash of the runner's environment (operating system, tool versions), 40 hex digits.
+    pub environment: String,
+    /// Wait at most this long for work, in milliseconds (bounded by the platform to 20 s).
+    pub wait_ms: u64,
+    /// The bearer's token id.
+    pub token: Option<TokenId>,
+}
+/// A leased run: what to test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The run.
+    pub run: RunId,
+    /// The lease.
+    pub lease: LeaseNo,
+    /// When the lease ends, unless renewed.
+    pub until: Millis,
+    /// The attempt whose candidate is tested.
+    pub attempt: AttemptId,
+    /// The ref to fetch.
+    pub reference: String,
+    /// The commit to check out.
+    pub commit: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Test command, configuration and environment, hashed.
+    pub suite: SuiteId,
+    /// The test command.
+    pub command: String,
+    /// The configuration's blob.
+    pub config: Option<ObjectId>,
+    /// Where the command writes JUnit XML, relative to the checkout; exit status alone never
+    /// proves green.
+    pub junit: Option<String>,
+    /// Time limit of the command, in seconds.
+    pub timeout_seconds: u32,
+}
+method!(Lease, "lease", Option<Work>);
+
+/// A runner is alive and still at it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renew {
+    /// The run.
+    pub run: RunId,
+    /// The lease.
+    pub lease: LeaseNo,
+}
+/// The lease goes on until then; refused as `stale` when another has it.
+method!(Renew, "renew", Millis);
+
+/// A runner's result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The signed run.
+    pub run: SignedRun,
+    /// The runner.
+    pub runner: RunnerId,
+    /// The last lines of the log, at most 16 KiB.
+    pub log_tail: String,
+    /// Why it is not complete, where it is not.
+    pub fault: Option<String>,
+}
+method!(Report, "report", ());
+
+/// Where a change stands in the lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// In the repository's log.
+    Submitted,
+    /// Taken by its lane.
+    Queued,
+    /// In a train.
+    Testing,
+    /// Its intent is being redone on newest main.
+    Replaying,
+    /// Waits for a named actor.
+    Held,
+    /// Sent back.
+    NeedsAuthor,
+    /// On main.
+    Landed,
+    /// Taken back.
+    Withdrawn,
+    /// Main has all that it wants.
+    AlreadyOnMain,
+    /// Waited too long.
+    Expired,
+}
+
+/// What a red test run means for a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Red alone on its base, twice, while the base is green.
+    BrokenAlone,
+    /// Red alone, green with an open change that it needs.
+    StaleBase {
+        /// That change.
+        needs: ChangeId,
+    },
+    /// Green alone, red together with changes that landed first.
+    Interaction {
+        /// With these.
+        with: Vec<ChangeId>,
+    },
+    /// Red only where another is aboard.
+    Victim {
+        /// The guilty one.
+        of: ChangeId,
+    },
+    /// Red, then green on the same tree.
+    Flaky {
+        /// The tests.
+        tests: Vec<String>,
+    },
+    /// No complete result.
+    Infra,
+    /// The base itself is red.
+    MainRed,
+}
+
+/// One entry of the lane, with its one true sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryView {
+    /// The change.
+    pub change: ChangeId,
+    /// The version.
+    pub version: Version,
+    /// The stage, derived.
+    pub stage: Stage,
+    /// Why it is not on main.
+    pub reason: String,
+    /// The verdict, where one was reached.
+    pub verdict: Option<Verdict>,
+    /// The runs that prove it.
+    pub runs: Vec<RunId>,
+    /// The train it is in.
+    pub attempt: Option<AttemptId>,
+    /// When it was taken.
+    pub since: Millis,
+}
+
+/// The state of the lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The repository.
+    pub repo: RepoName,
+    /// The lane.
+    pub lane: LaneName,
+    /// These changes only; all open ones when empty.
+    pub changes: Vec<ChangeId>,
+}
+/// A test run as the lane knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunView {
+    /// The run.
+    pub run: RunId,
+    /// What it is for: `train`, `alone`, `base`, `again`, `prefix`, `confirm`.
+    pub purpose: String,
+    /// The attempt it belongs to.
+    pub attempt: AttemptId,
+    /// The tree.
+    pub tree: ObjectId,
+    /// The changes aboard.
+    pub changes: Vec<ChangeId>,
+    /// Who runs it.
+    pub runner: Option<RunnerId>,
+    /// The result, when there is one.
+    pub result: Option<yard_common::landing::RunResult>,
+}
+/// What a lane says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusReply {
+    /// Why the whole lane waits, if it does.
+    pub waits: Option<String>,
+    /// The entries.
+    pub entries: Vec<EntryView>,
+    /// The runs that are open or ended last, newest first, at most 50.
+    pub runs: Vec<RunView>,
+    /// Tests that were red and then green on one tree, with how often.
+    pub flaky: Vec<(String, u32)>,
+}
+method!(Status, "status", StatusReply);
