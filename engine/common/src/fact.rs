@@ -11,8 +11,9 @@ use crate::id::{
 };
 use crate::landing::{AttemptId, LandRequest};
 use crate::path::RepoPath;
+use crate::policy::Policy;
 use crate::refusal::Refusal;
-use crate::submission::Submission;
+use crate::submission::{CommitNode, Submission};
 use crate::time::Millis;
 
 /// A stage that ends a change.
@@ -29,6 +30,17 @@ pub enum Terminal {
     Expired,
 }
 
+/// Whose turn it is to land, after a lane was refused because main had moved.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Turns {
+    /// Lanes in order of asking; the first one holds the turn.
+    pub queue: Vec<LaneName>,
+    /// When the first one's lease ends.
+    pub until: Millis,
+    /// Length of a lease, in milliseconds: one assembly and test.
+    pub span: u64,
+}
+
 /// One exception to "main's tip is a tested tree", named in the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -41,6 +53,17 @@ pub enum Untested {
     DirectPush,
 }
 
+/// The commit by which a change stands on main.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Standing {
+    /// The change.
+    pub change: ChangeId,
+    /// The version that landed.
+    pub version: Version,
+    /// Its commit on main.
+    pub commit: ObjectId,
+}
+
 /// One thing that happened in a Repository object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "kebab-case")]
@@ -49,11 +72,17 @@ pub enum Fact {
     Submitted {
         /// The row.
         row: Box<Submission>,
+        /// The row's commits with their parents and trees.
+        #[serde(default)]
+        nodes: Vec<CommitNode>,
     },
     /// A submission was refused; the same key gets the same answer.
     SubmissionRefused {
         /// The caller's key.
         key: IdempotencyKey,
+        /// The digest of what the caller sent.
+        #[serde(default)]
+        content: String,
         /// Why.
         refusal: Refusal,
     },
@@ -63,6 +92,15 @@ pub enum Fact {
         request: Box<LandRequest>,
         /// The untested part of the tip, if any.
         untested: Option<Untested>,
+        /// The trees of the changes' commits, in the request's order.
+        #[serde(default)]
+        trees: Vec<ObjectId>,
+        /// The policy in force from now on, where the train changes the configuration.
+        #[serde(default)]
+        policy: Option<Box<Policy>>,
+        /// The landing turns after it.
+        #[serde(default)]
+        turns: Turns,
         /// When.
         at: Millis,
     },
@@ -74,6 +112,9 @@ pub enum Fact {
         refusal: Refusal,
         /// A landing turn that the lane got with it: end of its lease.
         turn_until: Option<Millis>,
+        /// The landing turns after it.
+        #[serde(default)]
+        turns: Turns,
     },
     /// Main was pushed to directly.
     DirectPush {
@@ -89,6 +130,12 @@ pub enum Fact {
         rewritten: Vec<ChangeId>,
         /// Rewritten changes whose commits are on main again.
         restored: Vec<ChangeId>,
+        /// The commits by which the restored changes stand on main.
+        #[serde(default)]
+        standing: Vec<Standing>,
+        /// The policy in force from now on, where the push changes the configuration.
+        #[serde(default)]
+        policy: Option<Box<Policy>>,
         /// When.
         at: Millis,
     },
@@ -126,6 +173,15 @@ pub enum Fact {
         /// The change.
         change: ChangeId,
     },
+    /// An admin allowed a version to change what only admins may change.
+    Approved {
+        /// The change.
+        change: ChangeId,
+        /// The version; a newer one needs its own approval.
+        version: Version,
+        /// Who allowed it.
+        by: String,
+    },
     /// Landing was frozen or thawed.
     FreezeSet {
         /// The reason; `None` thaws.
@@ -135,9 +191,12 @@ pub enum Fact {
     Claimed {
         /// Who; the parent's own agents when `None`.
         fork: Option<ForkName>,
-        /// The paths.
+        /// The paths; a directory stands for all below it.
         paths: Vec<RepoPath>,
-        /// The fencing number.
+        /// The task, where a task is claimed.
+        #[serde(default)]
+        task: Option<String>,
+        /// The fencing number; one that exists already renews its lease.
         fence: Fence,
         /// When the lease ends.
         until: Millis,

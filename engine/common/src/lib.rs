@@ -11,6 +11,7 @@ pub mod intent;
 pub mod landing;
 pub mod limits;
 pub mod path;
+pub mod policy;
 pub mod refusal;
 pub mod submission;
 pub mod time;

@@ -57,6 +57,17 @@ pub struct Base {
     pub tree: ObjectId,
 }
 
+/// A commit as the ancestry of a repository needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitNode {
+    /// The commit.
+    pub id: ObjectId,
+    /// Its parents, in order.
+    pub parents: Vec<ObjectId>,
+    /// Its tree.
+    pub tree: ObjectId,
+}
+
 /// How a submission came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -112,4 +123,7 @@ pub struct Submission {
     pub intent: Intent,
     /// Sentences kept with the row and shown to the author (a near-stale tree, a foreign id, ...).
     pub warnings: Vec<String>,
+    /// A digest of what the caller sent, by which a reused key is told from a repeat.
+    #[serde(default)]
+    pub content: String,
 }
