@@ -1,0 +1,5 @@
+.PHONY: build build-fast
+build:
+	@node scripts/build.mjs
+build-fast:
+	@node scripts/build.mjs --fast
