@@ -3,3 +3,5 @@ build:
 	@node scripts/build.mjs
 build-fast:
 	@node scripts/build.mjs --fast
+serve:
+	@node scripts/serve.mjs

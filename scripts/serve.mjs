@@ -1,0 +1,256 @@
+// Runs the built Worker on this machine: workerd with real Durable Objects, R2, D1 and queues, set up from
+// wrangler.toml alone. Needs no network.
+//
+//   node scripts/serve.mjs [options]
+//     --port N          port on 127.0.0.1; 0 takes a free one (default 8787)
+//     --state FOLDER    where objects, R2 and D1 are kept (default .state); queues live in memory only
+//     --build FOLDER    what to run (default build, or YARD_BUILD)
+//     --secret TEXT     SWITCHYARD_SECRET; else the environment, .dev.vars, or one kept in the state folder
+//     --var NAME=VALUE  another variable for the Worker; may be repeated
+//     --respawn         start workerd again on the same state and port when it dies; else exit with code 3
+//     --kill-at POINT   sets YARD_KILL_AT for the first workerd, and kills it when it prints `yard-kill POINT`
+//     --tick SECONDS    how often the cron trigger fires (default 60; 0 never)
+//     --inspector N     port of workerd's inspector (default: none; 0 takes a free one)
+//     --quiet           do not pass on what the Worker prints
+//
+// Prints one line of JSON on standard output whenever it is ready:
+//   {"url":"http://127.0.0.1:8787","pid":1,"workerd_pid":2,"inspector":null,"starts":1}
+// SIGTERM or SIGINT stops both processes. What the Worker prints goes to standard error.
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { Log, LogLevel, Miniflare } from "miniflare";
+import { unstable_getMiniflareWorkerOptions, unstable_getVarsForDev } from "wrangler";
+import { config } from "./lib/config.mjs";
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const POLL_MS = 50;
+const EXIT_WORKERD_DIED = 3;
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      port: { type: "string", default: "8787" },
+      state: { type: "string", default: ".state" },
+      build: { type: "string", default: process.env.YARD_BUILD ?? "build" },
+      secret: { type: "string" },
+      var: { type: "string", multiple: true, default: [] },
+      respawn: { type: "boolean", default: false },
+      "kill-at": { type: "string" },
+      tick: { type: "string", default: "60" },
+      inspector: { type: "string" },
+      quiet: { type: "boolean", default: false },
+    },
+  });
+  const number = (name) => {
+    const value = Number(values[name]);
+    if (!Number.isInteger(value) || value < 0) throw new Error(`--${name} takes a whole number`);
+    return value;
+  };
+  const vars = values.var.map((text) => {
+    const at = text.indexOf("=");
+    if (at < 1) throw new Error(`--var takes NAME=VALUE, not ${text}`);
+    return [text.slice(0, at), text.slice(at + 1)];
+  });
+  return {
+    ...values,
+    port: number("port"),
+    tick: number("tick"),
+    inspector: values.inspector === undefined ? undefined : number("inspector"),
+    state: resolve(values.state),
+    build: resolve(ROOT, values.build),
+    vars: Object.fromEntries(vars),
+  };
+}
+
+/** The platform's secret: given, from the environment or `.dev.vars`, or made once and kept with the state. */
+function secret(options, devVars) {
+  const given = options.secret ?? process.env.SWITCHYARD_SECRET ?? devVars.SWITCHYARD_SECRET?.value;
+  if (given) return given;
+  const file = join(options.state, "secret");
+  if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString("hex"), { mode: 0o600 });
+  return readFileSync(file, "utf8");
+}
+
+/** The process ids of the workerd processes that `parent` started. */
+function workerds(parent) {
+  const found = [];
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      // pid (comm) state ppid ...
+      const [, name, fields] = readFileSync(`/proc/${entry}/stat`, "utf8").match(/\((.*)\) (.*)/s);
+      if (name === "workerd" && Number(fields.split(" ")[1]) === parent) found.push(Number(entry));
+    } catch {
+      // The process ended meanwhile.
+    }
+  }
+  return found;
+}
+
+function alive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function commandLine(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** Takes the state folder; two platforms on one SQLite file would lose data, so a live owner is an error. */
+async function takeState(folder) {
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, "serve.json");
+  if (!existsSync(file)) return;
+  const last = JSON.parse(readFileSync(file, "utf8"));
+  if (last.pid !== process.pid && commandLine(last.pid).includes("serve.mjs")) {
+    throw new Error(`${folder} is in use by process ${last.pid}; stop it, or give another --state`);
+  }
+  // A serve process that was killed leaves its workerd behind.
+  while (commandLine(last.workerd_pid).includes("workerd")) {
+    process.kill(last.workerd_pid, "SIGKILL");
+    await pause(POLL_MS);
+  }
+}
+
+/** What Miniflare is told about the Worker: all of it from wrangler.toml, but for the variables. */
+function workerOptions(options, first) {
+  const path = join(ROOT, "wrangler.toml");
+  const main = join(options.build, "index.js");
+  if (!existsSync(main)) throw new Error(`${main} is not there: run \`make build\``);
+  const { workerOptions } = unstable_getMiniflareWorkerOptions(path);
+  const devVars = unstable_getVarsForDev(path, undefined, {}, undefined, true);
+  const kill = first && options["kill-at"] ? { YARD_KILL_AT: options["kill-at"] } : {};
+  return {
+    ...workerOptions,
+    name: config(ROOT).name,
+    modulesRoot: options.build,
+    modules: [
+      { type: "ESModule", path: main },
+      { type: "CompiledWasm", path: join(options.build, "index_bg.wasm") },
+    ],
+    bindings: {
+      ...workerOptions.bindings,
+      SWITCHYARD_ENVIRONMENT: "local",
+      ...Object.fromEntries(Object.entries(devVars).map(([name, { value }]) => [name, value])),
+      SWITCHYARD_SECRET: secret(options, devVars),
+      ...options.vars,
+      ...kill,
+    },
+    // A socket of its own: Miniflare's entry Worker in front of ours costs more than a small request of ours.
+    unsafeDirectSockets: [{ host: "127.0.0.1", port: options.port }],
+  };
+}
+
+/** One life of workerd. */
+class Platform {
+  #options;
+  #starts = 0;
+  #miniflare;
+  #stopping = false;
+
+  constructor(options) {
+    this.#options = options;
+  }
+
+  async start() {
+    const options = this.#options;
+    this.#starts += 1;
+    const worker = workerOptions(options, this.#starts === 1);
+    this.#miniflare = new Miniflare({
+      ...worker,
+      host: "127.0.0.1",
+      port: 0,
+      log: new Log(LogLevel.WARN),
+      logRequests: false,
+      defaultPersistRoot: options.state,
+      // Cloudflare's description of a request; the default would fetch one.
+      cf: false,
+      telemetry: { enabled: false },
+      inspectorPort: options.inspector,
+      handleRuntimeStdio: (stdout, stderr) => [stdout, stderr].forEach((stream) => this.#listen(stream)),
+    });
+    await this.#miniflare.ready;
+    const url = await this.#miniflare.unsafeGetDirectURL(worker.name);
+    // The next life takes the same port.
+    options.port = Number(url.port);
+    const [workerd] = workerds(process.pid);
+    this.#announce(url, workerd, await this.#inspector());
+    this.#watch(workerd);
+  }
+
+  async #inspector() {
+    return this.#options.inspector === undefined ? null : String(await this.#miniflare.getInspectorURL());
+  }
+
+  #announce(url, workerd, inspector) {
+    const line = { url: url.origin, pid: process.pid, workerd_pid: workerd, inspector, starts: this.#starts };
+    writeFileSync(join(this.#options.state, "serve.json"), JSON.stringify(line));
+    console.log(JSON.stringify(line));
+  }
+
+  #listen(stream) {
+    createInterface({ input: stream }).on("line", (line) => {
+      if (!this.#options.quiet) console.error(line);
+      const point = this.#options["kill-at"];
+      if (point && this.#starts === 1 && line.trim() === `yard-kill ${point}`) {
+        for (const pid of workerds(process.pid)) process.kill(pid, "SIGKILL");
+      }
+    });
+  }
+
+  async #watch(workerd) {
+    while (alive(workerd)) await pause(POLL_MS);
+    if (this.#stopping) return;
+    console.error(`serve: workerd ${workerd} died`);
+    await this.#miniflare.dispose().catch(() => {});
+    if (!this.#options.respawn) process.exit(EXIT_WORKERD_DIED);
+    await this.start().catch(fail);
+  }
+
+  /** Fires the cron trigger, which nothing else does on one machine. */
+  async tick() {
+    const { scheduled } = await this.#miniflare.getWorker(config(ROOT).name);
+    await scheduled({ cron: config(ROOT).triggers.crons[0] });
+  }
+
+  async stop() {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    await this.#miniflare?.dispose().catch(() => {});
+    rmSync(join(this.#options.state, "serve.json"), { force: true });
+    process.exit(0);
+  }
+}
+
+function fail(error) {
+  console.error(`serve: ${error.message}`);
+  process.exit(1);
+}
+
+async function main() {
+  const options = readOptions();
+  await takeState(options.state);
+  const platform = new Platform(options);
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => platform.stop());
+  await platform.start();
+  if (options.tick === 0) return;
+  setInterval(() => {
+    platform.tick().catch((error) => console.error(`serve: cron: ${error.message}`));
+  }, options.tick * 1000);
+}
+
+main().catch(fail);
