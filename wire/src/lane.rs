@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use yard_common::landing::{AttemptId, SignedRun};
+pub use yard_common::stage::{Stage, Verdict};
 use yard_common::{
     ChangeId, LaneName, LeaseNo, Millis, ObjectId, RepoName, RunId, RunnerId, SuiteId, TokenId,
     Version,
@@ -90,64 +91,6 @@ pub struct Report {
     pub fault: Option<String>,
 }
 method!(Report, "report", ());
-
-/// Where a change stands in the lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    /// In the repository's log.
-    Submitted,
-    /// Taken by its lane.
-    Queued,
-    /// In a train.
-    Testing,
-    /// Its intent is being redone on newest main.
-    Replaying,
-    /// Waits for a named actor.
-    Held,
-    /// Sent back.
-    NeedsAuthor,
-    /// On main.
-    Landed,
-    /// Taken back.
-    Withdrawn,
-    /// Main has all that it wants.
-    AlreadyOnMain,
-    /// Waited too long.
-    Expired,
-}
-
-/// What a red test run means for a change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Red alone on its base, twice, while the base is green.
-    BrokenAlone,
-    /// Red alone, green with an open change that it needs.
-    StaleBase {
-        /// That change.
-        needs: ChangeId,
-    },
-    /// Green alone, red together with changes that landed first.
-    Interaction {
-        /// With these.
-        with: Vec<ChangeId>,
-    },
-    /// Red only where another is aboard.
-    Victim {
-        /// The guilty one.
-        of: ChangeId,
-    },
-    /// Red, then green on the same tree.
-    Flaky {
-        /// The tests.
-        tests: Vec<String>,
-    },
-    /// No complete result.
-    Infra,
-    /// The base itself is red.
-    MainRed,
-}
 
 /// One entry of the lane, with its one true sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod path;
 pub mod policy;
 pub mod refusal;
+pub mod stage;
 pub mod submission;
 pub mod time;
 
