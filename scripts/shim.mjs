@@ -84,11 +84,16 @@ function host(Inner) {
 
 export default class Edge extends WorkerEntrypoint {
   async fetch(request) {
+    // While nothing else is pending, the runtime would take a call that a trap elsewhere has just ended for a hung
+    // one, before the news of it arrives.
+    const pending = setInterval(() => {}, 60_000);
     try {
       return await guarded(() => rust.fetch(request, this.env, this.ctx));
     } catch (error) {
       const problem = { type: "about:blank", title: "Internal error", status: 500, detail: String(error?.message) };
       return Response.json(problem, { status: 500, headers: { "content-type": "application/problem+json" } });
+    } finally {
+      clearInterval(pending);
     }
   }
 
