@@ -5,8 +5,12 @@ pub mod commit;
 pub mod diff;
 pub mod editor;
 pub mod error;
+pub mod message;
 pub mod object;
 pub mod tree;
+
+#[cfg(test)]
+mod testing;
 
 pub use commit::{Commit, Tag};
 pub use editor::RunningTree;
