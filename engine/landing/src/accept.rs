@@ -38,7 +38,7 @@ pub struct Proposal {
     pub head: ObjectId,
     /// The head's tree.
     pub head_tree: ObjectId,
-    /// All commits from the base (exclusive) to the head (inclusive) that the ledger may not know.
+    /// The head, and every commit between it and the base that the ledger does not know.
     pub commits: Vec<CommitNode>,
     /// The base commits as [`find_base`] gave them, and their tree.
     pub base: Base,
@@ -143,7 +143,7 @@ fn row(ledger: &dyn Ledger, proposal: &Proposal, now: Millis) -> Result<Submissi
         author: proposal.author.clone(),
         head: proposal.head,
         head_tree: proposal.head_tree,
-        commits: proposal.commits.iter().map(|node| node.id).collect(),
+        commits: std::iter::once(proposal.head).chain(bases.between).collect(),
         base: proposal.base.clone(),
         edits: proposal.edits.clone(),
         fences: fences(ledger, fork.as_ref(), &proposal.edits, now),
@@ -287,14 +287,16 @@ fn stale_tree(ledger: &dyn Ledger, proposal: &Proposal, bases: &Bases) -> Result
     else {
         return Ok(counts.map(|_| warning(ledger, proposal, bases)).next());
     };
-    Err(Refusal::StaleTree { landings: place + 1, paths: proposal.takes_back.iter().take(100).cloned().collect() })
+    let paths = proposal.takes_back.iter().take(100).cloned().collect();
+    Err(Refusal::StaleTree { landings: place + 1, paths })
 }
 
 fn warning(ledger: &dyn Ledger, proposal: &Proposal, bases: &Bases) -> String {
     let last = bases.commits.iter().find_map(|base| ledger.landing_of(base));
-    let last = last.map_or_else(|| "the last landing".to_owned(), |landing| format!("change {}", landing.change));
+    let last = last.map_or_else(|| "the last landing".to_owned(), |last| format!("change {}", last.change));
     let paths: Vec<String> = proposal.takes_back.iter().take(10).map(ToString::to_string).collect();
-    format!("this takes back what {last} brought ({}); if it is meant, declare it: 'Reverts:'", paths.join(", "))
+    let paths = paths.join(", ");
+    format!("this takes back what {last} brought ({paths}); if it is meant, declare it: 'Reverts: CHANGE'")
 }
 
 /// The highest fence number that the fork holds now, path by path.

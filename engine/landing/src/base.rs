@@ -25,6 +25,8 @@ pub struct OlderMain {
 pub struct Bases {
     /// All maximal known proper ancestors of the head, in id order; never empty.
     pub commits: Vec<ObjectId>,
+    /// The commits between them and the head (exclusive), the own change's earlier ones included.
+    pub between: Vec<ObjectId>,
     /// Their trees.
     pub trees: Vec<ObjectId>,
     /// What each base but the first is merged over into the ones before it; `None`: the empty tree.
@@ -103,7 +105,7 @@ fn bases(
     starts: &[ObjectId],
     own: Option<&ChangeId>,
 ) -> Result<Bases, Stop> {
-    let found = known_ancestors(ledger, graph, starts, own)?;
+    let (found, between) = known_ancestors(ledger, graph, starts, own)?;
     let mut commits = graph.maximal(&found);
     if off(Mutant::BaseAll) {
         commits.truncate(1);
@@ -132,17 +134,18 @@ fn bases(
         })
         .collect();
     let mains_before = mains_before(ledger, graph, &commits);
-    Ok(Bases { commits, trees, merge_bases, waits_for: waits_for.into_iter().collect(), mains_before })
+    let waits_for = waits_for.into_iter().collect();
+    Ok(Bases { commits, between, trees, merge_bases, waits_for, mains_before })
 }
 
-/// The known commits at which walks from `starts` end.
+/// The known commits at which walks from `starts` end, and the others on the way.
 fn known_ancestors(
     ledger: &dyn Ledger,
     graph: &Graph<'_>,
     starts: &[ObjectId],
     own: Option<&ChangeId>,
-) -> Result<BTreeSet<ObjectId>, Stop> {
-    let (mut found, mut missing) = (BTreeSet::new(), BTreeSet::new());
+) -> Result<(BTreeSet<ObjectId>, Vec<ObjectId>), Stop> {
+    let (mut found, mut missing, mut between) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     let mut seen = BTreeSet::new();
     let mut todo = starts.to_vec();
     while let Some(id) = todo.pop() {
@@ -154,13 +157,16 @@ fn known_ancestors(
             continue;
         }
         match graph.info(&id) {
-            Some(info) => todo.extend(info.parents),
+            Some(info) => {
+                between.push(id);
+                todo.extend(info.parents);
+            }
             None => {
                 missing.insert(id);
             }
         }
     }
-    if missing.is_empty() { Ok(found) } else { Err(Stop::Missing(missing)) }
+    if missing.is_empty() { Ok((found, between)) } else { Err(Stop::Missing(missing)) }
 }
 
 /// What is known of a commit, the own change apart; the surest answer first.

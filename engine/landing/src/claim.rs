@@ -28,7 +28,8 @@ pub fn claim(
     for_ms: u64,
     now: Millis,
 ) -> Result<Fact, Refusal> {
-    if (paths.is_empty() && task.is_none()) || paths.len() > CLAIM_PATHS_MAX || for_ms == 0 || for_ms > CLAIM_MS_MAX {
+    let nothing = paths.is_empty() && task.is_none();
+    if nothing || paths.len() > CLAIM_PATHS_MAX || for_ms == 0 || for_ms > CLAIM_MS_MAX {
         let why = "a claim has 1 to 1000 paths or a task, and lasts up to 24 hours".to_owned();
         return Err(Refusal::Invalid { why });
     }

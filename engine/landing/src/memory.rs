@@ -229,12 +229,9 @@ impl LedgerMut for MemoryLedger {
     }
 
     fn put_commit(&mut self, node: &CommitNode) {
-        let highest = node.parents.iter().filter_map(|id| self.commits.get(id)).map(|info| info.generation).max();
-        let info = CommitInfo {
-            tree: node.tree,
-            parents: node.parents.clone(),
-            generation: 1 + highest.unwrap_or(0),
-        };
+        let known = node.parents.iter().filter_map(|id| self.commits.get(id));
+        let generation = 1 + known.map(|info| info.generation).max().unwrap_or(0);
+        let info = CommitInfo { tree: node.tree, parents: node.parents.clone(), generation };
         self.commits.entry(node.id).or_insert(info);
     }
 

@@ -95,7 +95,8 @@ fn recompute(ledger: &dyn Ledger, graph: &Graph<'_>, old: Option<ObjectId>, new:
     let stands = |standing: &Standing| ledger.state(&standing.change).landed.as_ref() == Some(standing);
     let rewritten = left
         .values()
-        .filter(|standing| stands(standing) && !back.contains_key(&standing.change) && !off(Mutant::Recompute))
+        .filter(|standing| stands(standing) && !back.contains_key(&standing.change))
+        .filter(|_| !off(Mutant::Recompute))
         .map(|standing| standing.change.clone())
         .collect();
     let standing = back

@@ -50,7 +50,8 @@ fn standing(ledger: &dyn Ledger, request: &LandRequest, bound: &[Bound<'_>]) -> 
         if !owned && !off(Mutant::OwnerLane) {
             return Err(Refusal::NotOwner { change: Some(change.clone()) });
         }
-        if ledger.newest(change).is_none_or(|newest| newest.version != listed.version) && !off(Mutant::Newest) {
+        let newest = ledger.newest(change).is_some_and(|newest| newest.version == listed.version);
+        if !newest && !off(Mutant::Newest) {
             old.push(change.clone());
         }
         if state.closed.is_some() && !off(Mutant::Withdrawn) {
@@ -104,7 +105,9 @@ fn edits(Bound { listed, row }: &Bound<'_>) -> Result<(), Refusal> {
     }
     let left_out = row.edits.iter().find(|accepted| !row_paths.contains(&accepted.path));
     match left_out {
-        Some(accepted) if !off(Mutant::EveryPath) => unbound(change, format!("{} is left out", accepted.path)),
+        Some(accepted) if !off(Mutant::EveryPath) => {
+            unbound(change, format!("{} is left out", accepted.path))
+        }
         _ => Ok(()),
     }
 }

@@ -84,7 +84,10 @@ pub fn notes(
         match noted {
             Some(commit) if is_note && added.insert(commit) => {}
             _ if off(Mutant::NotesOnly) => {}
-            _ => return malformed(format!("the notes change {}, which is no new note of a listed commit", edit.path)),
+            _ => {
+                let path = edit.path;
+                return malformed(format!("the notes change {path}, which is no new note of a listed commit"));
+            }
         }
     }
     match listed.difference(&added).next() {
