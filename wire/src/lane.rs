@@ -75,7 +75,7 @@ pub struct Renew {
     /// The lease.
     pub lease: LeaseNo,
 }
-/// The lease goes on until then; refused as `stale` when another has it.
+// Answered: the lease goes on until then; refused as `stale` when another has it.
 method!(Renew, "renew", Millis);
 
 /// A runner's result.

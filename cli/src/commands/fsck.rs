@@ -1,0 +1,247 @@
+//! `yard fsck --landings`: redoes every landing with git and compares.
+//!
+//! For each landed change: main's commit differs from its parent by exactly the edits of the
+//! proof; and git's own three-way merge of (the row's base, the commit's parent, the version's
+//! tree) gives the commit's tree. Edits by a rule are left to the rule. The version's tree is
+//! rebuilt from the base and the row's entries, so nothing but main need be fetched.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use yard_common::fact::Fact;
+use yard_common::landing::{Edit, How, LandChange};
+use yard_common::submission::{Entry, Mode, Submission};
+use yard_common::{ChangeId, FactNo, ObjectId, Version};
+
+use crate::output::{self, Colour, paint};
+use crate::place::Place;
+use crate::{Client, git};
+
+/// Facts asked for at once.
+const PAGE: u32 = 200;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Redo every landing (the only check there is so far, and what is done without the flag too)
+    #[arg(long)]
+    landings: bool,
+    /// A clone to work in; a temporary bare one when absent
+    #[arg(long)]
+    clone: Option<std::path::PathBuf>,
+}
+
+/// What was found about one landed change.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// The change.
+    pub change: ChangeId,
+    /// Its commit.
+    pub commit: ObjectId,
+    /// `ok`, `rule` (left to its rule), `unknown` (an object is not kept), or what is wrong.
+    pub result: String,
+    /// Is it a fault?
+    pub fault: bool,
+}
+
+/// Redoes all landings; faults make the command fail.
+///
+/// # Errors
+/// When a landing cannot be proven again, or the platform or git fails.
+pub fn run(place: &Place, args: &Args) -> Result<()> {
+    let (client, repo) = (place.client()?, place.repo()?);
+    let temporary = std::env::temp_dir().join(format!("yard-fsck-{}", std::process::id()));
+    let folder = args.clone.clone().unwrap_or_else(|| temporary.clone());
+    if args.clone.is_none() {
+        std::fs::create_dir_all(&folder)?;
+        git::run(&folder, None, &["init", "-q", "--bare"])?;
+    }
+    let url = format!("{}/{repo}.git", client.url());
+    git::run(&folder, Some(client.token()), &["fetch", "-q", &url, "+refs/*:refs/yard/fsck/*"])?;
+    let findings = check_all(&client, place, &folder);
+    if args.clone.is_none() {
+        let _ = std::fs::remove_dir_all(&temporary);
+    }
+    let findings = findings?;
+    print(place, &findings)?;
+    let faults = findings.iter().filter(|finding| finding.fault).count();
+    if faults > 0 {
+        bail!("{faults} of {} landings cannot be proven again", findings.len());
+    }
+    Ok(())
+}
+
+fn print(place: &Place, findings: &[Finding]) -> Result<()> {
+    if place.json {
+        return output::json(&findings);
+    }
+    let rows: Vec<Vec<String>> = findings
+        .iter()
+        .filter(|finding| finding.result != "ok")
+        .map(|finding| {
+            let colour = if finding.fault { Colour::Red } else { Colour::Dim };
+            vec![finding.change.to_string(), finding.commit.to_string(), paint(colour, &finding.result)]
+        })
+        .collect();
+    if !rows.is_empty() {
+        print!("{}", output::table(&["change", "commit", "result"], &rows));
+    }
+    let ok = findings.iter().filter(|finding| finding.result == "ok").count();
+    println!("{} landings, {ok} proven again by git", findings.len());
+    Ok(())
+}
+
+fn check_all(client: &Client, place: &Place, folder: &Path) -> Result<Vec<Finding>> {
+    let repo = place.repo()?;
+    let mut rows: BTreeMap<(ChangeId, Version), Submission> = BTreeMap::new();
+    let mut findings = Vec::new();
+    let mut after = FactNo(0);
+    loop {
+        let page = client.landings(&repo, after, PAGE)?;
+        let Some((last, _, _)) = page.last() else { return Ok(findings) };
+        after = *last;
+        for (_, _, fact) in page {
+            match fact {
+                Fact::Submitted { row, .. } => {
+                    rows.insert((row.change.clone(), row.version), *row);
+                }
+                Fact::Landed { request, .. } => {
+                    for landed in &request.changes {
+                        let row = rows.get(&(landed.change.clone(), landed.version));
+                        findings.push(finding(folder, landed, row)?);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn finding(folder: &Path, landed: &LandChange, row: Option<&Submission>) -> Result<Finding> {
+    let (result, fault) = match row {
+        None => ("no accepted version belongs to it".to_owned(), true),
+        Some(row) => judge(folder, landed, row)?,
+    };
+    Ok(Finding { change: landed.change.clone(), commit: landed.commit, result, fault })
+}
+
+fn judge(folder: &Path, landed: &LandChange, row: &Submission) -> Result<(String, bool)> {
+    let commit = landed.commit.to_string();
+    if git::run(folder, None, &["cat-file", "-e", &commit]).is_err() {
+        return Ok(("its commit is not in any fetched history".into(), true));
+    }
+    let wrong = own_edits(folder, landed)?;
+    if !wrong.is_empty() {
+        return Ok((format!("its commit changes other paths than its proof: {}", wrong.join(", ")), true));
+    }
+    if landed.edits.iter().any(|edit| matches!(edit.how, How::Rule(_))) {
+        return Ok(("rule".into(), false));
+    }
+    if landed.edits.iter().all(|edit| matches!(edit.how, How::Theirs | How::Same)) {
+        let bad = landed.edits.iter().find(|edit| !plain(edit));
+        return Ok(match bad {
+            Some(edit) => (format!("{}: result is not what its kind says", edit.path), true),
+            None => ("ok".into(), false),
+        });
+    }
+    let Some(theirs) = version_tree(folder, row)? else {
+        return Ok(("unknown: a submitted blob is not kept".into(), false));
+    };
+    let base = row.base.tree.to_string();
+    let parent = git::run(folder, None, &["rev-parse", &format!("{commit}^^{{tree}}")])?;
+    let tree = git::run(folder, None, &["rev-parse", &format!("{commit}^{{tree}}")])?;
+    let merge_base = format!("--merge-base={base}");
+    let merged = git::run(folder, None, &["merge-tree", "--write-tree", &merge_base, &parent, &theirs]);
+    Ok(match merged {
+        Ok(found) if found == tree => ("ok".into(), false),
+        Ok(found) => (format!("git merges to {found}, main has {tree}"), true),
+        Err(_) => ("git sees a conflict".into(), true),
+    })
+}
+
+fn plain(edit: &Edit) -> bool {
+    match edit.how {
+        How::Theirs => edit.ours == edit.base && edit.result == edit.theirs,
+        How::Same => edit.result == edit.ours,
+        How::Merge | How::Rule(_) => true,
+    }
+}
+
+/// Paths where the commit's own difference is not what the proof says.
+fn own_edits(folder: &Path, landed: &LandChange) -> Result<Vec<String>> {
+    let commit = landed.commit.to_string();
+    let args = ["diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--root", &commit];
+    let out = git::run_bytes(folder, None, &args, &[])?;
+    let mut found: BTreeMap<Vec<u8>, (String, String)> = BTreeMap::new();
+    let mut fields = out.split(|byte| *byte == 0);
+    while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
+        let meta = String::from_utf8_lossy(meta).into_owned();
+        let words: Vec<&str> = meta.trim_start_matches(':').split(' ').collect();
+        let [old_mode, new_mode, old, new, _] = words.as_slice() else {
+            bail!("git diff-tree printed {meta:?}");
+        };
+        found.insert(path.to_vec(), (format!("{old_mode} {old}"), format!("{new_mode} {new}")));
+    }
+    let mut wrong = Vec::new();
+    for edit in landed.edits.iter().filter(|edit| edit.ours != edit.result) {
+        let expected = (described(edit.ours), described(edit.result));
+        if found.remove(edit.path.as_bytes()) != Some(expected) {
+            wrong.push(edit.path.to_string());
+        }
+    }
+    wrong.extend(found.keys().map(|path| String::from_utf8_lossy(path).into_owned()));
+    Ok(wrong)
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::File => "100644",
+        Mode::Executable => "100755",
+        Mode::Symlink => "120000",
+        Mode::Gitlink => "160000",
+    }
+}
+
+fn described(entry: Option<Entry>) -> String {
+    entry.map_or_else(
+        || format!("000000 {}", ObjectId::ZERO),
+        |entry| format!("{} {}", mode(entry.mode), entry.id),
+    )
+}
+
+/// The version's tree, from the base tree and the row's entries; `None` when a blob is not kept.
+fn version_tree(folder: &Path, row: &Submission) -> Result<Option<String>> {
+    let index = std::env::temp_dir().join(format!("yard-fsck-index-{}", std::process::id()));
+    let index_text = index.to_string_lossy().into_owned();
+    let run = |args: &[&str], input: &[u8]| -> Result<String> {
+        use std::io::Write as _;
+        let mut child = git::command(folder, None)
+            .args(args)
+            .env("GIT_INDEX_FILE", &index_text)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input)?;
+        }
+        let out = child.wait_with_output()?;
+        if !out.status.success() {
+            bail!("git {}: {}", args.first().copied().unwrap_or_default(), String::from_utf8_lossy(&out.stderr));
+        }
+        Ok(String::from_utf8_lossy(&out.stdout).trim_end().to_owned())
+    };
+    let mut lines = Vec::new();
+    for edit in &row.edits {
+        let (mode, id) = edit.theirs.map_or(("0", ObjectId::ZERO), |entry| (mode(entry.mode), entry.id));
+        lines.extend_from_slice(format!("{mode} {id}\t").as_bytes());
+        lines.extend_from_slice(edit.path.as_bytes());
+        lines.push(0);
+    }
+    run(&["read-tree", &row.base.tree.to_string()], &[]).context("the base tree is not in any fetched history")?;
+    run(&["update-index", "-z", "--index-info"], &lines)?;
+    let tree = run(&["write-tree"], &[]).ok();
+    let _ = std::fs::remove_file(&index);
+    Ok(tree)
+}

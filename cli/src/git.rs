@@ -1,0 +1,67 @@
+//! The real git, as a child process, with credentials that no other user can see.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// A git command in `folder` that asks nobody anything; with a token it may talk to the platform.
+///
+/// The token travels in the environment (`http.extraHeader`), never in the argument list.
+#[must_use]
+pub fn command(folder: &Path, token: Option<&str>) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(folder).env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    if let Some(token) = token {
+        let basic = STANDARD.encode(format!("yard:{token}"));
+        command
+            .env("GIT_CONFIG_COUNT", "1")
+            .env("GIT_CONFIG_KEY_0", "http.extraHeader")
+            .env("GIT_CONFIG_VALUE_0", format!("Authorization: Basic {basic}"));
+    }
+    command
+}
+
+/// Runs git and returns what it printed, without the last line feed.
+///
+/// # Errors
+/// When git cannot be started or fails: with the last lines of what it said.
+pub fn run(folder: &Path, token: Option<&str>, args: &[&str]) -> Result<String> {
+    let out = run_bytes(folder, token, args, &[])?;
+    Ok(String::from_utf8_lossy(&out).trim_end_matches('\n').to_owned())
+}
+
+/// Runs git with bytes on its standard input and returns the bytes it printed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_bytes(folder: &Path, token: Option<&str>, args: &[&str], input: &[u8]) -> Result<Vec<u8>> {
+    let mut child = command(folder, token)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("git cannot be started: is it installed?")?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A child that ends early closes its input; its exit status says more than EPIPE.
+        let _ = stdin.write_all(input);
+    }
+    let out = child.wait_with_output().context("git broke off")?;
+    if !out.status.success() {
+        let said = String::from_utf8_lossy(&out.stderr);
+        let lines: Vec<&str> = said.lines().collect();
+        let tail = lines.iter().rev().take(5).rev().copied().collect::<Vec<_>>().join("\n");
+        bail!("git {} failed: {tail}", args.first().copied().unwrap_or_default());
+    }
+    Ok(out.stdout)
+}
+
+/// One value of the configuration, if it is set.
+#[must_use]
+pub fn config(folder: &Path, key: &str) -> Option<String> {
+    run(folder, None, &["config", "--get", key]).ok().filter(|value| !value.is_empty())
+}

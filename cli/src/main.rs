@@ -1,0 +1,16 @@
+//! `yard`: the command line of Switchyard.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use yard_cli::commands::Yard;
+
+fn main() -> ExitCode {
+    match yard_cli::commands::run(Yard::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("yard: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
