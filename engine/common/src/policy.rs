@@ -22,7 +22,7 @@ pub enum Isolation {
 /// An exact rule whose edits travel as operations on some paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commutative {
-    /// The paths: an exact path, or one with `*` (within a component) and `**` (any components).
+    /// The paths: an exact path, or one with `*`, `?` (within a component) and `**` (any components).
     pub paths: String,
     /// The rule.
     pub rule: RuleName,
@@ -52,7 +52,12 @@ impl Policy {
     }
 }
 
-/// Does the path match the pattern (`*` within a component, `**` across components)?
+/// Does the path match the pattern (`*`, `?` within a component, `**` across components)?
+#[must_use]
+pub fn glob_matches(pattern: &[u8], path: &[u8]) -> bool {
+    matches(pattern, path)
+}
+
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     match pattern {
         [] => path.is_empty(),
@@ -61,6 +66,9 @@ fn matches(pattern: &[u8], path: &[u8]) -> bool {
         [b'*', rest @ ..] => {
             let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
             (0..=end).any(|n| matches(rest, path.get(n..).unwrap_or_default()))
+        }
+        [b'?', rest @ ..] => {
+            path.split_first().is_some_and(|(byte, tail)| *byte != b'/' && matches(rest, tail))
         }
         [first, rest @ ..] => path.split_first().is_some_and(|(byte, tail)| byte == first && matches(rest, tail)),
     }
