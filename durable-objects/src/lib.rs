@@ -1,4 +1,25 @@
 //! The hosts: load, ask the engine, save, act.
+//!
+//! Each host is generic over what the platform gives it ([`Sql`], [`Blobs`], [`Calls`], [`Index`]), so
+//! that the same code runs in workerd (`worker`) and natively (`native`), where tests cut it off
+//! anywhere.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+#![allow(async_fn_in_trait, reason = "an isolate has one thread: no future of ours is Send")]
 
+pub mod blobs;
+pub mod call;
+pub mod clock;
+pub mod index;
+pub mod points;
+pub mod sql;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;
 #[cfg(target_arch = "wasm32")]
 pub mod worker;
+
+pub use blobs::{BlobFault, Blobs};
+pub use call::{Calls, Object};
+pub use index::Index;
+pub use points::point;
+pub use sql::{Row, Sql, SqlFault, Value};

@@ -4,10 +4,12 @@
 
 mod board;
 mod lane;
+pub mod platform;
 mod registry;
 mod repository;
 
 pub use board::Board;
 pub use lane::Lane;
+pub use platform::{D1, R2, Stubs, WorkerSql};
 pub use registry::Registry;
 pub use repository::Repository;
