@@ -1,4 +1,12 @@
-//! The Worker at the edge.
+//! The Worker at the edge: it parses, authenticates, routes and relays; it does the heavy reading and
+//! decides nothing.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+pub mod auth;
+pub mod openapi;
+pub mod respond;
+pub mod router;
+pub mod submit;
 
 #[cfg(target_arch = "wasm32")]
 mod edge;
