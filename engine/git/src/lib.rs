@@ -7,7 +7,10 @@ pub mod editor;
 pub mod error;
 pub mod message;
 pub mod object;
+pub mod pack;
 pub mod tree;
+
+mod cache;
 
 #[cfg(test)]
 mod testing;

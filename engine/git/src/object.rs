@@ -1,10 +1,12 @@
 //! Objects in memory: kind, bytes, id, and stores of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use sha1_checked::Sha1;
 use yard_common::ObjectId;
+
+use crate::cache::ByteCache;
 
 /// The four kinds of git object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,10 +92,16 @@ impl Hasher {
         hasher
     }
 
-    /// Starts plain bytes: a pack's or an index's checksum.
+    /// Starts plain bytes.
     #[must_use]
     pub fn raw() -> Self {
         Self(Sha1::new())
+    }
+
+    /// Starts the checksum of a pack or an index: plain SHA-1, twice as fast, no id of anything.
+    #[must_use]
+    pub fn checksum() -> Self {
+        Self(Sha1::builder().detect_collision(false).build())
     }
 
     /// Adds bytes.
@@ -201,69 +209,50 @@ impl Objects for MemoryObjects {
 /// An object counts as its bytes plus [`CachedObjects::OVERHEAD_BYTES`]. One that is larger than
 /// the whole bound is not kept.
 #[derive(Debug)]
-pub struct CachedObjects {
-    bytes_max: usize,
-    bytes: usize,
-    objects: BTreeMap<ObjectId, Arc<Object>>,
-    order: VecDeque<ObjectId>,
-}
+pub struct CachedObjects(ByteCache<ObjectId>);
 
 impl CachedObjects {
-    /// What an entry costs besides its object's bytes: id twice, pointers, tree node.
-    pub const OVERHEAD_BYTES: usize = 160;
+    /// What an entry costs besides its object's bytes.
+    pub const OVERHEAD_BYTES: usize = crate::cache::OVERHEAD_BYTES;
 
     /// An empty cache of at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, bytes: 0, objects: BTreeMap::new(), order: VecDeque::new() }
+        Self(ByteCache::new(bytes_max))
     }
 
     /// Puts an object under an id that the caller has computed or checked; evicts the oldest.
     pub fn insert(&mut self, id: ObjectId, object: Arc<Object>) {
-        let cost = object.data.len() + Self::OVERHEAD_BYTES;
-        if cost > self.bytes_max || self.objects.contains_key(&id) {
-            return;
-        }
-        self.bytes += cost;
-        self.objects.insert(id, object);
-        self.order.push_back(id);
-        while self.bytes > self.bytes_max {
-            let Some(oldest) = self.order.pop_front() else { break };
-            if let Some(gone) = self.objects.remove(&oldest) {
-                self.bytes -= gone.data.len() + Self::OVERHEAD_BYTES;
-            }
-        }
+        self.0.insert(id, object);
     }
 
     /// Bytes held now, overhead included.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.0.bytes()
     }
 
     /// How many objects are held.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.objects.len()
+        self.0.len()
     }
 
     /// Is nothing held?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.0.len() == 0
     }
 
     /// Lets everything go.
     pub fn clear(&mut self) {
-        self.objects.clear();
-        self.order.clear();
-        self.bytes = 0;
+        self.0.clear();
     }
 }
 
 impl Objects for CachedObjects {
     fn get(&self, id: &ObjectId) -> Option<Arc<Object>> {
-        self.objects.get(id).cloned().or_else(|| empty_tree(id))
+        self.0.get(id).cloned().or_else(|| empty_tree(id))
     }
 }
 

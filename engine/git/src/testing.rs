@@ -82,3 +82,43 @@ impl Random {
         from[usize::try_from(self.below(from.len() as u64)).unwrap()]
     }
 }
+
+/// Bare repositories of `YARD_REAL_REPOS`, none where it is not set.
+pub(crate) fn real_repositories() -> Vec<PathBuf> {
+    let list = std::env::var_os("YARD_REAL_REPOS").unwrap_or_default();
+    std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+/// A bare repository of one branch `main` with this many commits: growing files, a rename, modes, a
+/// symbolic link, a merge, an annotated tag.
+pub(crate) fn sample_repository(commits: u32) -> Folder {
+    let folder = Folder::new();
+    git(&folder.0, &["init", "-q", "--bare", "-b", "main"], b"");
+    let mut stream = String::new();
+    let mut random = Random(0x1234_5678);
+    for n in 1..=commits {
+        let message = format!("commit {n}\n");
+        stream.push_str(&format!(
+            "commit refs/heads/main\nmark :{n}\nauthor A <a@x> {n} +0100\ncommitter C <c@x> {n} -0330\ndata {}\n{message}\n",
+            message.len()
+        ));
+        if n == commits {
+            stream.push_str(&format!("merge :{}\n", n / 2));
+        }
+        let grown: String = (0..n * 5).map(|line| format!("line {line} of the growing file\n")).collect();
+        let noise: String = (0..800).map(|_| char::from(b'a' + random.below(26) as u8)).collect();
+        for (mode, path, text) in [
+            ("100644", "grown.txt".to_owned(), grown),
+            ("100755", format!("dir{}/noise{}", n % 5, n % 17), noise),
+            ("120000", "link".to_owned(), format!("target{n}")),
+        ] {
+            stream.push_str(&format!("M {mode} inline {path}\ndata {}\n{text}\n", text.len()));
+        }
+        if n % 7 == 0 {
+            stream.push_str("R grown.txt moved.txt\n");
+        }
+    }
+    stream.push_str(&format!("tag v1\nfrom :{commits}\ntagger T <t@x> 9 +0000\ndata 4\ntag\n\ndone\n"));
+    git(&folder.0, &["fast-import", "--quiet", "--done"], stream.as_bytes());
+    folder
+}
