@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod bytes;
+pub mod config;
 pub mod fact;
 pub mod id;
 pub mod intent;

@@ -1,0 +1,317 @@
+//! `.switchyard.toml` at the root of main: what a repository says about its own landing.
+//!
+//! ```toml
+//! [lane]
+//! isolation = "strict"     # or "paths"
+//! train_max = 50           # changes tested together, 1 to 500
+//!
+//! [checks]
+//! command = "npm test"     # run by `sh -c` in a clean checkout
+//! junit = "report.xml"     # where it writes JUnit XML
+//! timeout_seconds = 600    # 1 to 21600
+//!
+//! [[rules]]
+//! paths = ["INDEX", "docs/**/*.list"]
+//! rule = "sorted-lines"
+//! ```
+//!
+//! Every key is optional but `junit` beside `command`; an unknown one is refused. Without a command
+//! no change can be tested, so the lane holds everything and says so.
+
+use serde::Deserialize;
+
+use crate::id::{ObjectId, RuleName};
+use crate::limits::TRAIN_CHANGES_MAX;
+use crate::path::RepoPath;
+use crate::policy::{Commutative, Isolation, Policy};
+use crate::refusal::Refusal;
+
+/// A configuration's bytes: 64 kB hold 500 rules.
+pub const CONFIG_BYTES_MAX: usize = 64 * 1024;
+/// Rules in one configuration: each changed path is matched against all of them.
+pub const RULES_MAX: usize = 500;
+/// One pattern's bytes.
+pub const PATTERN_BYTES_MAX: usize = 200;
+/// `*` and `**` in one pattern: matching takes at most (length of the path)^4 steps.
+pub const PATTERN_WILDCARDS_MAX: usize = 4;
+/// Longest time limit of one run of the command: 6 hours.
+pub const TIMEOUT_SECONDS_MAX: u32 = 6 * 3600;
+/// The time limit where none is given.
+pub const TIMEOUT_SECONDS_DEFAULT: u32 = 600;
+/// Changes tested together where no number is given: `TRAIN_CHANGES_MAX` / 10.
+pub const TRAIN_MAX_DEFAULT: usize = TRAIN_CHANGES_MAX / 10;
+/// The exact rules, and whether their edits may be re-applied after the test.
+pub const RULES: [(&str, bool); 1] = [("sorted-lines", true)];
+
+/// The test command of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// The command, for `sh -c`.
+    pub command: String,
+    /// Where it writes JUnit XML, relative to the checkout.
+    pub junit: RepoPath,
+    /// How long it may take, in seconds.
+    pub timeout_seconds: u32,
+}
+
+/// One merge rule on the paths that a pattern covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRule {
+    /// The pattern, as [`crate::policy::glob_matches`] reads it.
+    pub pattern: String,
+    /// One of [`RULES`].
+    pub rule: RuleName,
+}
+
+/// A repository's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The test command; nothing is tested or landed without one.
+    pub check: Option<Check>,
+    /// The merge rules; the first that covers a path is its rule.
+    pub rules: Vec<PathRule>,
+    /// How far lanes keep out of each other's way.
+    pub isolation: Isolation,
+    /// Changes tested together.
+    pub train_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            check: None,
+            rules: Vec::new(),
+            isolation: Isolation::default(),
+            train_max: TRAIN_MAX_DEFAULT,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    lane: LaneTable,
+    #[serde(default)]
+    checks: ChecksTable,
+    #[serde(default)]
+    rules: Vec<RuleTable>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct LaneTable {
+    #[serde(default)]
+    isolation: Isolation,
+    train_max: Option<toml::Spanned<i64>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct ChecksTable {
+    command: Option<toml::Spanned<String>>,
+    junit: Option<toml::Spanned<String>>,
+    timeout_seconds: Option<toml::Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    paths: toml::Spanned<Patterns>,
+    rule: toml::Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Patterns {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Config {
+    /// Reads the bytes of a `.switchyard.toml`.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] with the line, the key and what is expected; [`Refusal::TooLarge`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        if bytes.len() > CONFIG_BYTES_MAX {
+            return Err(Refusal::TooLarge {
+                what: ".switchyard.toml".to_owned(),
+                size: bytes.len() as u64,
+                limit: CONFIG_BYTES_MAX as u64,
+            });
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| refuse("", None, "it is not UTF-8"))?;
+        let file: File = toml::from_str(text)
+            .map_err(|error| refuse(text, error.span().map(|span| span.start), error.message()))?;
+        let read = Reader { text };
+        Ok(Self {
+            check: read.check(&file.checks)?,
+            rules: read.rules(&file.rules)?,
+            isolation: file.lane.isolation,
+            train_max: read
+                .number(
+                    "lane.train_max",
+                    file.lane.train_max.as_ref(),
+                    TRAIN_CHANGES_MAX as i64,
+                )?
+                .and_then(|number| usize::try_from(number).ok())
+                .unwrap_or(TRAIN_MAX_DEFAULT),
+        })
+    }
+
+    /// Why nothing can be tested under this configuration; `None` when it can.
+    #[must_use]
+    pub fn hold_reason(&self) -> Option<&'static str> {
+        match self.check {
+            None => {
+                Some("main has no .switchyard.toml with a check command ([checks] command = ...)")
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The part that the landing kernel decides by; `blob` is the configuration's own id.
+    #[must_use]
+    pub fn policy(&self, blob: Option<ObjectId>) -> Policy {
+        let commutative = self
+            .rules
+            .iter()
+            .filter(|entry| RULES.contains(&(entry.rule.as_str(), true)))
+            .map(|entry| Commutative {
+                paths: entry.pattern.clone(),
+                rule: entry.rule.clone(),
+            });
+        Policy {
+            config: blob,
+            command: self
+                .check
+                .as_ref()
+                .map(|check| check.command.clone())
+                .unwrap_or_default(),
+            isolation: self.isolation,
+            commutative: commutative.collect(),
+        }
+    }
+}
+
+fn refuse(text: &str, at: Option<usize>, why: &str) -> Refusal {
+    let why = why.lines().collect::<Vec<_>>().join(" ");
+    let line = at.map(|at| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1);
+    Refusal::Invalid {
+        why: line.map_or_else(
+            || format!(".switchyard.toml: {why}"),
+            |line| format!(".switchyard.toml, line {line}: {why}"),
+        ),
+    }
+}
+
+/// Checks values and names their lines.
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn refuse<T>(&self, at: &toml::Spanned<T>, why: &str) -> Refusal {
+        refuse(self.text, Some(at.span().start), why)
+    }
+
+    fn number(
+        &self,
+        key: &str,
+        value: Option<&toml::Spanned<i64>>,
+        max: i64,
+    ) -> Result<Option<i64>, Refusal> {
+        let Some(value) = value else { return Ok(None) };
+        let number = *value.get_ref();
+        if (1..=max).contains(&number) {
+            return Ok(Some(number));
+        }
+        Err(self.refuse(value, &format!("{key} is {number}, it must be 1 to {max}")))
+    }
+
+    fn check(&self, table: &ChecksTable) -> Result<Option<Check>, Refusal> {
+        let timeout = self.number(
+            "checks.timeout_seconds",
+            table.timeout_seconds.as_ref(),
+            TIMEOUT_SECONDS_MAX.into(),
+        )?;
+        let Some(command) = &table.command else {
+            return match &table.junit {
+                Some(junit) => Err(self.refuse(
+                    junit,
+                    "checks.junit without checks.command: add the command",
+                )),
+                None => Ok(None),
+            };
+        };
+        if command.get_ref().trim().is_empty() || command.get_ref().contains('\0') {
+            return Err(self.refuse(command, "checks.command must be a command"));
+        }
+        let Some(junit) = &table.junit else {
+            let why = "checks.command without checks.junit: say where it writes JUnit XML, as a run without a report is \
+                       never green";
+            return Err(self.refuse(command, why));
+        };
+        let path = RepoPath::new(junit.get_ref().as_bytes())
+            .map_err(|bad| self.refuse(junit, &format!("checks.junit: {}", bad.rule)))?;
+        Ok(Some(Check {
+            command: command.get_ref().clone(),
+            junit: path,
+            timeout_seconds: timeout
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(TIMEOUT_SECONDS_DEFAULT),
+        }))
+    }
+
+    fn rules(&self, tables: &[RuleTable]) -> Result<Vec<PathRule>, Refusal> {
+        let mut rules = Vec::new();
+        for table in tables {
+            let name = table.rule.get_ref();
+            if !RULES.iter().any(|(known, _)| known == name) {
+                let known: Vec<&str> = RULES.iter().map(|(known, _)| *known).collect();
+                let why = format!("there is no rule {name:?}: use one of {}", known.join(", "));
+                return Err(self.refuse(&table.rule, &why));
+            }
+            let rule = RuleName::new(name.as_str())
+                .map_err(|bad| self.refuse(&table.rule, &bad.to_string()))?;
+            let patterns = match table.paths.get_ref() {
+                Patterns::One(pattern) => std::slice::from_ref(pattern),
+                Patterns::Many(patterns) => patterns.as_slice(),
+            };
+            for pattern in patterns {
+                self.pattern(&table.paths, pattern)?;
+                rules.push(PathRule {
+                    pattern: pattern.clone(),
+                    rule: rule.clone(),
+                });
+            }
+            if rules.len() > RULES_MAX {
+                return Err(self.refuse(
+                    &table.paths,
+                    &format!("there are more than {RULES_MAX} patterns"),
+                ));
+            }
+        }
+        Ok(rules)
+    }
+
+    fn pattern(&self, at: &toml::Spanned<Patterns>, pattern: &str) -> Result<(), Refusal> {
+        let wildcards = pattern.replace("**", "*").matches('*').count();
+        let why = if pattern.is_empty() || pattern.starts_with('/') || pattern.ends_with('/') {
+            "a pattern is a path from the root of the repository, without a slash at either end"
+        } else if pattern.len() > PATTERN_BYTES_MAX {
+            "a pattern has at most 200 bytes"
+        } else if wildcards > PATTERN_WILDCARDS_MAX {
+            "a pattern has at most 4 wildcards"
+        } else if pattern.contains(['[', ']', '{', '}', '\\']) {
+            "a pattern knows *, ** and ? only"
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(at, &format!("rules.paths {pattern:?}: {why}")))
+    }
+}
+
+#[cfg(test)]
+mod tests;
