@@ -99,7 +99,8 @@ pub(crate) fn sample_repository(commits: u32) -> Folder {
     for n in 1..=commits {
         let message = format!("commit {n}\n");
         stream.push_str(&format!(
-            "commit refs/heads/main\nmark :{n}\nauthor A <a@x> {n} +0100\ncommitter C <c@x> {n} -0330\ndata {}\n{message}\n",
+            "commit refs/heads/main\nmark :{n}\nauthor A <a@x> {n} +0100\n\
+             committer C <c@x> {n} -0330\ndata {}\n{message}\n",
             message.len()
         ));
         if n == commits {

@@ -166,7 +166,8 @@ fn random_bodies_are_stable_after_one_reading() {
 
 #[test]
 fn keys_are_found_in_any_case_and_foreign_trailers_stay_in_the_body() {
-    let message = "t\n\nbody\n\nSigned-off-by: A <a@b>\nCHANGE-ID: Ix1234567\nreverts: Ia1234567, Ib1234567\nagent: x\n  y\n";
+    let message = "t\n\nbody\n\nSigned-off-by: A <a@b>\nCHANGE-ID: Ix1234567\n\
+                   reverts: Ia1234567, Ib1234567\nagent: x\n  y\n";
     let read = read(message);
     assert_eq!(read.change_ids, ["Ix1234567"]);
     assert_eq!(read.reverts, ["Ia1234567", "Ib1234567"]);

@@ -227,7 +227,8 @@ impl PackWriter {
     /// Ends the pack: checksum and index.
     ///
     /// # Errors
-    /// [`PackError::Misuse`] when another count was announced, [`PackError::TooLarge`] above 2^32 - 1 objects.
+    /// [`PackError::Misuse`] when another count was announced, [`PackError::TooLarge`] above
+    /// 2^32 - 1 objects.
     pub fn finish(mut self) -> Result<FinishedPack, PackError> {
         let size = self.entries.len() as u64;
         let too_large =

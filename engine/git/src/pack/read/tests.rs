@@ -36,16 +36,14 @@ fn every_object_of_a_pack_of_git_is_read_ofs_and_ref_deltas_alike() {
     let folder = sample_repository(60);
     for offsets in ["true", "false"] {
         let set = format!("repack.useDeltaBaseOffset={offsets}");
-        git(&folder.0, &["-c", &set, "repack", "-adfq", "--depth=50", "--window=50"], b"");
+        git(&folder.0, &["-c", &set, "repack", "-adfq", "--depth=50", "--window=2"], b"");
         let packs = packs(&folder.0);
         assert_eq!(packs.len(), 1);
         let checksum = packs[0].1.pack_checksum();
         let listing =
             git(&folder.0, &["verify-pack", "-v", &format!("objects/pack/pack-{checksum}.idx")], b"");
-        assert!(
-            String::from_utf8_lossy(&listing).contains("chain length = 5:"),
-            "the sample has deep chains"
-        );
+        let listing = String::from_utf8_lossy(&listing).into_owned();
+        assert!(listing.contains("chain length = 4:"), "no chains: {listing}");
         all_read_whole(&packs[0].0, &packs[0].1);
     }
 }
@@ -62,7 +60,7 @@ fn real_histories_are_read_whole() {
 #[test]
 fn what_is_not_at_hand_is_asked_for_in_windows_until_all_is_read() {
     let folder = sample_repository(60);
-    git(&folder.0, &["repack", "-adfq", "--depth=50", "--window=50"], b"");
+    git(&folder.0, &["repack", "-adfq", "--depth=50", "--window=2"], b"");
     let (pack, index) = packs(&folder.0).remove(0);
     let spans = index.spans(pack.pack_len());
     for spans in [Some(&spans), None] {
@@ -163,7 +161,7 @@ fn bombs_cycles_and_corrupt_entries_are_refused() {
 #[test]
 fn copied_entries_make_a_pack_that_git_takes() {
     let folder = sample_repository(40);
-    git(&folder.0, &["repack", "-adfq", "--depth=50", "--window=50"], b"");
+    git(&folder.0, &["repack", "-adfq", "--depth=50", "--window=2"], b"");
     let (pack, index) = packs(&folder.0).remove(0);
     let spans = index.spans(pack.pack_len());
     let reader = Pack { bytes: &pack, index: &index, spans: Some(&spans) };
