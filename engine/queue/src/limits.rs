@@ -1,0 +1,36 @@
+//! The lane's bounds, each with its reason.
+
+/// A lease without a renewal, in milliseconds: three renewals of a runner that renews every 15 s
+/// and one for the network.
+pub const LEASE_MS: u64 = 60_000;
+/// Leases of one run that may be lost before the run counts as without result.
+pub const LOST_LEASES_MAX: u32 = 3;
+/// Runs without a complete result on one tree before that is the verdict.
+pub const INCOMPLETE_RUNS_MAX: usize = 3;
+/// Red runs on one tree that prove it red.
+pub const RED_RUNS: usize = 2;
+/// Red runs on one tree that prove it red where only tests fail that are known as flaky, or never
+/// the same ones.
+pub const RED_RUNS_FLAKY: usize = 5;
+/// How often landing may fail for a change before it is put into quarantine.
+pub const FAILURES_MAX: u32 = 5;
+/// How long a lane whose main is not green waits before it tries main again, in milliseconds.
+pub const MAIN_RETRY_MS: u64 = 600_000;
+/// How long a change that was replaced while it was aboard lets all others go first, in
+/// milliseconds: the ones ahead of it do not start again because of it.
+pub const CHURN_WAIT_MS: u64 = 600_000;
+/// Trees known to be green that are remembered.
+pub const GREEN_TREES_MAX: usize = 512;
+/// Landed changes that are remembered in order, to name what came in since a base.
+pub const LANDINGS_KEPT: usize = 1_000;
+/// Ended runs that are shown.
+pub const RUNS_KEPT: usize = 50;
+/// Names of flaky tests that are remembered.
+pub const FLAKY_TESTS_MAX: usize = 500;
+/// Bytes of facts after which a train closes: a tenth below the limit of one fact, for what the
+/// request has besides edits.
+pub const TRAIN_FACT_BYTES_MAX: usize = yard_common::limits::FACT_BYTES_MAX / 10 * 9;
+/// Before a landing call without answer is repeated, in milliseconds.
+pub const CALL_RETRY_MS: u64 = 1_000;
+
+const _: () = assert!(RED_RUNS <= RED_RUNS_FLAKY);
