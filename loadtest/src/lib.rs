@@ -1,1 +1,9 @@
-//! The load generator and the benchmarks.
+//! What the demo, the benchmarks and the stories share: a platform in workerd, a repository on it,
+//! a sandboxed git, figures.
+
+pub mod figures;
+pub mod platform;
+pub mod sandbox;
+
+pub use platform::{Platform, Start};
+pub use sandbox::Sandbox;

@@ -1,0 +1,49 @@
+//! Who does what: decided by the seed alone.
+
+use crate::agent::{Task, Via};
+use crate::project::WORDS;
+
+/// One agent's part.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The fork's name.
+    pub fork: String,
+    /// What it does.
+    pub task: Task,
+    /// How it offers it.
+    pub via: Via,
+    /// What its work is named after.
+    pub word: &'static str,
+    /// A number of its own.
+    pub number: u64,
+    /// When it starts, in milliseconds after the first.
+    pub after_ms: u64,
+}
+
+/// The parts of `agents` agents (at least 4): two change the greeting, one breaks a test, the
+/// others add a feature each; every other one by git.
+#[must_use]
+pub fn parts(agents: usize, seed: u64) -> Vec<Part> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut words = WORDS;
+    random.shuffle(&mut words);
+    let mut tasks = vec![Task::Feature; agents.max(4)];
+    for (slot, task) in tasks.iter_mut().zip([Task::Greeting, Task::Greeting, Task::Break]) {
+        *slot = task;
+    }
+    random.shuffle(&mut tasks);
+    let flip = usize::from(random.bool());
+    tasks
+        .into_iter()
+        .zip(words.iter().cycle())
+        .enumerate()
+        .map(|(index, (task, word))| Part {
+            fork: format!("agent-{:02}", index + 1),
+            task,
+            via: if (index + flip) % 2 == 0 { Via::Git } else { Via::Api },
+            word,
+            number: index as u64 + 2 + 100 * (seed % 1000),
+            after_ms: random.u64(0..1500),
+        })
+        .collect()
+}

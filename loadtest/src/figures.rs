@@ -1,0 +1,107 @@
+//! Figures: a table for people, `target/figures/NAME.jsonl` for machines.
+
+use std::io::Write as _;
+
+use anyhow::Result;
+use serde::Serialize;
+use yard_cli::output::{self, Colour, paint};
+
+/// One measured figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// The unit of the value.
+    pub unit: String,
+    /// What it must reach: `>= 0.3`, `<= 64`; `None` where nothing was promised.
+    pub target: Option<String>,
+    /// Does it?
+    pub holds: Option<bool>,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The commit that was measured.
+    pub commit: String,
+}
+
+/// Which side of the target is good.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Target {
+    /// No promise.
+    None,
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+/// The figures of one run.
+#[derive(Debug)]
+pub struct Figures {
+    name: String,
+    seed: u64,
+    commit: String,
+    list: Vec<Figure>,
+}
+
+impl Figures {
+    /// None yet; `name` is the file's.
+    #[must_use]
+    pub fn new(name: &str, seed: u64) -> Self {
+        let commit = yard_cli::git::run(std::path::Path::new("."), None, &["rev-parse", "--short=12", "HEAD"])
+            .unwrap_or_else(|_| "unknown".to_owned());
+        Self { name: name.to_owned(), seed, commit, list: Vec::new() }
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, name: &str, value: f64, unit: &str, target: Target) {
+        let (target, holds) = match target {
+            Target::None => (None, None),
+            Target::AtLeast(limit) => (Some(format!(">= {limit}")), Some(value >= limit)),
+            Target::AtMost(limit) => (Some(format!("<= {limit}")), Some(value <= limit)),
+        };
+        self.list.push(Figure {
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            target,
+            holds,
+            seed: self.seed,
+            commit: self.commit.clone(),
+        });
+    }
+
+    /// Prints the table and writes the file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(&self) -> Result<()> {
+        let rows: Vec<Vec<String>> = self
+            .list
+            .iter()
+            .map(|figure| {
+                let holds = match figure.holds {
+                    Some(true) => paint(Colour::Green, "holds"),
+                    Some(false) => paint(Colour::Red, "missed"),
+                    None => String::new(),
+                };
+                vec![
+                    figure.name.clone(),
+                    format!("{:.3}", figure.value),
+                    figure.unit.clone(),
+                    figure.target.clone().unwrap_or_default(),
+                    holds,
+                ]
+            })
+            .collect();
+        print!("{}", output::table(&["figure", "value", "unit", "target", ""], &rows));
+        let folder = crate::platform::root()?.join("target/figures");
+        std::fs::create_dir_all(&folder)?;
+        let mut file = std::fs::File::create(folder.join(format!("{}.jsonl", self.name)))?;
+        for figure in &self.list {
+            writeln!(file, "{}", serde_json::to_string(figure)?)?;
+        }
+        Ok(())
+    }
+}
