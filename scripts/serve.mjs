@@ -12,6 +12,7 @@
 //     --tick SECONDS    how often the cron trigger fires (default 60; 0 never)
 //     --inspector N     port of workerd's inspector (default: none; 0 takes a free one)
 //     --quiet           do not pass on what the Worker prints
+//     --until-eof       stop when standard input ends: with the process that started this one
 //
 // Prints one line of JSON on standard output whenever it is ready:
 //   {"url":"http://127.0.0.1:8787","pid":1,"workerd_pid":2,"inspector":null,"starts":1}
@@ -43,6 +44,7 @@ function readOptions() {
       tick: { type: "string", default: "60" },
       inspector: { type: "string" },
       quiet: { type: "boolean", default: false },
+      "until-eof": { type: "boolean", default: false },
     },
   });
   const number = (name) => {
@@ -246,6 +248,7 @@ async function main() {
   await takeState(options.state);
   const platform = new Platform(options);
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => platform.stop());
+  if (options["until-eof"]) process.stdin.resume().on("end", () => platform.stop());
   await platform.start();
   if (options.tick === 0) return;
   setInterval(() => {

@@ -28,6 +28,8 @@ pub struct Start {
     pub port: u16,
     /// Start workerd again on the same state and port when it dies.
     pub respawn: bool,
+    /// End with this process, however that ends.
+    pub tied: bool,
     /// Further arguments of `scripts/serve.mjs`.
     pub extra: Vec<String>,
 }
@@ -36,7 +38,7 @@ impl Start {
     /// A platform on a free port that keeps its state in `state`.
     #[must_use]
     pub fn at(state: &Path) -> Self {
-        Self { state: state.to_owned(), port: 0, respawn: false, extra: Vec::new() }
+        Self { state: state.to_owned(), port: 0, respawn: false, tied: true, extra: Vec::new() }
     }
 }
 
@@ -100,7 +102,8 @@ impl Platform {
             .args(how.respawn.then_some("--respawn"))
             .args(&how.extra)
             .env("SWITCHYARD_SECRET", SECRET)
-            .stdin(Stdio::null())
+            .args(how.tied.then_some("--until-eof"))
+            .stdin(if how.tied { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(out);
         let mut child = command.spawn().context("node cannot be started: is it installed?")?;

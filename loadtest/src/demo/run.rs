@@ -73,6 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
     let state = state_folder()?;
     let mut start = Start::at(&state);
     start.port = args.port;
+    start.tied = args.stop;
     let platform = Platform::start(&start)?;
     steps.done(&format!("platform up at {}", platform.url()));
 
