@@ -65,11 +65,13 @@ impl Protocol {
     }
 }
 
-const UPLOAD_CAPABILITIES: &str = "multi_ack thin-pack side-band side-band-64k ofs-delta shallow deepen-since \
+const UPLOAD_CAPABILITIES: &str = "\
+     multi_ack thin-pack side-band side-band-64k ofs-delta shallow deepen-since \
      deepen-not deepen-relative no-progress include-tag multi_ack_detailed no-done \
      allow-tip-sha1-in-want allow-reachable-sha1-in-want filter object-format=sha1";
 
-const RECEIVE_CAPABILITIES: &str = "report-status report-status-v2 delete-refs side-band-64k quiet atomic ofs-delta \
+const RECEIVE_CAPABILITIES: &str = "\
+     report-status report-status-v2 delete-refs side-band-64k quiet atomic ofs-delta \
      push-options object-format=sha1";
 
 /// The body of `GET /info/refs?service=...`.

@@ -90,7 +90,9 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, Refusal> {
 
 fn bad(digits: &[u8], expected: &str) -> Refusal {
     let given = String::from_utf8_lossy(digits);
-    Refusal::Invalid { why: format!("a pkt-line starts with {given:?} instead of {expected}: is this a git client?") }
+    Refusal::Invalid {
+        why: format!("a pkt-line starts with {given:?} instead of {expected}: is this a git client?"),
+    }
 }
 
 /// Takes packets out of a body that arrives in chunks.

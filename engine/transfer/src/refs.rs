@@ -71,9 +71,11 @@ impl RefView {
     /// The refs whose names start with `prefix`, in name order.
     pub fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a RefTip> {
         let start = self.tips.partition_point(|tip| tip.name.as_str() < prefix);
-        self.tips.get(start..).unwrap_or_default().iter().take_while(move |tip| {
-            tip.name.as_str().starts_with(prefix)
-        })
+        self.tips
+            .get(start..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(move |tip| tip.name.as_str().starts_with(prefix))
     }
 
     /// The annotated tags: the tag's id and what it stands for in the end.

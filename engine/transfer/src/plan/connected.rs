@@ -40,7 +40,11 @@ impl Connectivity {
             let (before, _) = *self.named.entry(named).or_insert((as_kind, id));
             if before != as_kind {
                 return Err(Refusal::Invalid {
-                    why: format!("{named} is named as a {} and, by {id}, as a {}", before.as_str(), as_kind.as_str()),
+                    why: format!(
+                        "{named} is named as a {} and, by {id}, as a {}",
+                        before.as_str(),
+                        as_kind.as_str()
+                    ),
                 });
             }
         }
@@ -63,7 +67,8 @@ impl Connectivity {
             match self.kind(id) {
                 Some(is) if is == *kind => {}
                 Some(is) => {
-                    let why = format!("{named_by} names {id} as a {}, but it is a {}", kind.as_str(), is.as_str());
+                    let why =
+                        format!("{named_by} names {id} as a {}, but it is a {}", kind.as_str(), is.as_str());
                     return Err(Refusal::Invalid { why });
                 }
                 None => {
@@ -86,7 +91,9 @@ impl Outside {
         let why = if named_by.is_zero() {
             format!("{id} was neither pushed nor is it here: push again, or push the branch that has it")
         } else {
-            format!("missing necessary objects: {named_by} names {id}, which is not here: fetch, then push again")
+            format!(
+                "missing necessary objects: {named_by} names {id}, which is not here: fetch, then push again"
+            )
         };
         Refusal::Invalid { why }
     }

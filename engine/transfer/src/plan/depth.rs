@@ -22,7 +22,11 @@ enum Wish {
     /// So many levels from the starts, which are level 1.
     Levels(u32),
     /// Newer than the time, and not reachable from what the walk paints as known.
-    Recent { since: u64, not: Option<Walk>, allowed: Option<IdSet> },
+    Recent {
+        since: u64,
+        not: Option<Walk>,
+        allowed: Option<IdSet>,
+    },
 }
 
 /// Works out the cut level by level, a whole level at a time.
@@ -111,7 +115,7 @@ impl Depth {
         if let Wish::Recent { .. } = self.wish {
             if self.inside.is_empty() {
                 return Err(Refusal::Invalid {
-                    why: "no commits selected for shallow requests: ask for an earlier time or fewer exclusions".into(),
+                    why: "no commits selected for shallow requests: ask for an earlier time".to_owned(),
                 });
             }
             // What was found too old lies outside; the commits next to it are the cut.
@@ -127,7 +131,8 @@ impl Depth {
         if !missing.is_empty() {
             return Ok(Step::Need(missing));
         }
-        let parents = unshallow.iter().filter_map(|id| history.get(id)).flat_map(|links| links.parents.clone());
+        let parents =
+            unshallow.iter().filter_map(|id| history.get(id)).flat_map(|links| links.parents.clone());
         let parents = parents.collect();
         let shallow = self.cut.difference(&self.client).copied().collect();
         Ok(Step::Done(Cut { boundary: Boundary { shallow, unshallow }, parents }))

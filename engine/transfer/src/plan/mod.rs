@@ -217,7 +217,8 @@ impl Planner {
                 return Ok(Step::Need(missing));
             }
             let client = self.request.shallow.iter().copied().filter(|id| (world.exists)(id)).collect();
-            self.stage = Stage::Boundary(depth::Depth::new(&self.request.deepen, &self.wants.commits, client));
+            self.stage =
+                Stage::Boundary(depth::Depth::new(&self.request.deepen, &self.wants.commits, client));
         }
         if let Stage::Boundary(depth) = &mut self.stage {
             let cut = finish!(depth.step(&mut self.history, world)?);
@@ -263,7 +264,14 @@ impl Planner {
         finish!(self.boundary(world)?);
         if let Stage::Commits(walk) = &mut self.stage {
             finish!(walk.step(&mut self.history, &self.grafts, world)?);
-            self.stage = Self::begin_trees(&self.request, walk, &self.history, &self.wants, &self.haves, &mut self.plan);
+            self.stage = Self::begin_trees(
+                &self.request,
+                walk,
+                &self.history,
+                &self.wants,
+                &self.haves,
+                &mut self.plan,
+            );
             self.tags = self.tags_to_resolve();
         }
         if let Stage::Trees(trees) = &mut self.stage {
@@ -312,7 +320,8 @@ impl Planner {
     /// Tags that follow the commits sent; a tag may stand for another tag, which must come too.
     fn tags_to_resolve(&self) -> Resolver {
         let sent: IdSet = self.plan.objects.iter().copied().collect();
-        let follow = self.request.tags.iter().filter(|(_, peeled)| sent.contains(peeled)).map(|(tag, _)| *tag);
+        let follow =
+            self.request.tags.iter().filter(|(_, peeled)| sent.contains(peeled)).map(|(tag, _)| *tag);
         Resolver::new(follow)
     }
 
@@ -320,7 +329,8 @@ impl Planner {
         let known: BTreeSet<&ObjectId> = self.haves.tags.iter().collect();
         let all = self.wants.tags.iter().chain(&self.tags.tags);
         let mut seen = BTreeSet::new();
-        let tags: Vec<ObjectId> = all.filter(|id| !known.contains(id) && seen.insert(**id)).copied().collect();
+        let tags: Vec<ObjectId> =
+            all.filter(|id| !known.contains(id) && seen.insert(**id)).copied().collect();
         self.plan.tags = tags.len();
         let at = self.plan.commits;
         self.plan.objects.splice(at..at, tags);

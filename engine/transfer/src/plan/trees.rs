@@ -48,7 +48,8 @@ impl Paths {
             }
             rank += 1;
             let from = Bound::Included((folder, Box::from([])));
-            let to = folder.checked_add(1).map_or(Bound::Unbounded, |next| Bound::Excluded((next, Box::from([]))));
+            let to =
+                folder.checked_add(1).map_or(Bound::Unbounded, |next| Bound::Excluded((next, Box::from([]))));
             let inside: Vec<u32> = self.numbers.range((from, to)).map(|(_, number)| *number).collect();
             open.extend(inside.into_iter().rev());
         }

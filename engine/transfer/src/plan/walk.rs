@@ -1,7 +1,7 @@
 //! The commits that are wanted and not known: two colours painted down from the tips, newest first.
 //!
-//! As git's `limit_list`: the walk ends when only known commits older than every wanted one are left, so
-//! a clock that went back can make it send more than needed, never less.
+//! As git's `limit_list`: the walk ends a little after only known commits older than every wanted one are
+//! left, so a clock that went back can make it send more than needed, never less.
 
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -16,6 +16,9 @@ const KNOWN: u8 = 2;
 /// The same two colours once they have been handed on to the parents.
 const HANDED_ON: u8 = 2;
 
+/// Known commits looked at beyond the end, should a clock have gone back; never asked for.
+const SLOP: u32 = 64;
+
 /// The walk.
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -26,6 +29,7 @@ pub(super) struct Walk {
     any_known: bool,
     open_wanted: usize,
     oldest_wanted: u64,
+    slop: u32,
     order: Vec<(u64, ObjectId)>,
 }
 
@@ -39,6 +43,7 @@ impl Walk {
             any_known: false,
             open_wanted: 0,
             oldest_wanted: u64::MAX,
+            slop: SLOP,
             order: Vec::new(),
         };
         walk.any_known = !walk.tips_known.is_empty();
@@ -81,13 +86,14 @@ impl Walk {
             });
             // Without known commits the order does not matter: go on, and ask for the whole frontier.
             if !missing.is_empty() && (self.any_known || self.queue.is_empty()) {
-                return Ok(Step::Need(missing));
+                let over = self.slop < SLOP;
+                return Ok(if over { Step::Done(()) } else { Step::Need(missing) });
             }
             if self.queue.is_empty() {
                 return Ok(Step::Done(()));
             }
             while let Some((time, id)) = self.queue.pop() {
-                if self.open_wanted == 0 && (self.oldest_wanted == u64::MAX || time < self.oldest_wanted) {
+                if self.is_over(time) {
                     return Ok(Step::Done(()));
                 }
                 self.hand_on(history, grafts, time, id);
@@ -96,6 +102,16 @@ impl Walk {
                 }
             }
         }
+    }
+
+    /// Is nothing left to find, when the newest commit left was made at this time?
+    fn is_over(&mut self, time: u64) -> bool {
+        if self.open_wanted > 0 || time >= self.oldest_wanted {
+            self.slop = SLOP;
+            return false;
+        }
+        self.slop -= 1;
+        self.slop == 0 || self.oldest_wanted == u64::MAX
     }
 
     fn hand_on(&mut self, history: &History, grafts: &IdSet, time: u64, id: ObjectId) {
@@ -135,7 +151,11 @@ impl Walk {
     /// Known commits whose trees are likely to be near the wanted ones: parents first, then known tips.
     pub(super) fn edges(&self, history: &History) -> Vec<ObjectId> {
         let mut seen = BTreeSet::new();
-        let parents = self.wanted().into_iter().filter_map(|id| history.get(&id)).flat_map(|links| links.parents.iter());
+        let parents = self
+            .wanted()
+            .into_iter()
+            .filter_map(|id| history.get(&id))
+            .flat_map(|links| links.parents.iter());
         let tips = self.tips_known.iter();
         parents.chain(tips).filter(|id| self.is_known(id) && seen.insert(**id)).copied().collect()
     }

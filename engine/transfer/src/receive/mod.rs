@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use yard_common::{ObjectId, RefName, Refusal};
 
-use crate::pktline::{Decoder, Framing, Packet};
+use crate::pktline::{Decoder, Framing, Packet, error_body};
 
 pub use report::{RefStatus, Report, StatusOption};
 pub use rules::{Place, check, kind_fault, make_atomic};
@@ -129,7 +129,7 @@ impl Parser {
     /// # Errors
     /// [`Refusal::Invalid`] for what is no receive-pack request or asks for what was not offered (signed
     /// pushes, sha256), [`Refusal::TooLarge`] above [`COMMANDS_BYTES_MAX`]. The answer is
-    /// [`crate::pktline::error_body`] of its text.
+    /// [`Parser::refusal`].
     pub fn push(&mut self, chunk: &[u8]) -> Result<Parsed, Refusal> {
         self.decoder.push(chunk);
         while self.section != Section::Done {
@@ -167,6 +167,21 @@ impl Parser {
             return Ok(Parsed::Probe);
         }
         Err(invalid("the push was cut off before its pack: push again".to_owned()))
+    }
+
+    /// The body that tells the client why its push is refused before it could be read whole.
+    ///
+    /// With a side band the reason goes through it: a client that waits for one does not read `ERR`.
+    #[must_use]
+    pub fn refusal(&self, why: &Refusal) -> Vec<u8> {
+        let framing = self.push.capabilities.framing;
+        if framing == Framing::Bare {
+            return error_body(&why.to_string());
+        }
+        let mut out = Vec::new();
+        framing.error(&mut out, &why.to_string());
+        framing.end(&mut out);
+        out
     }
 
     fn bound(&self, held: usize) -> Result<(), Refusal> {

@@ -98,7 +98,11 @@ impl Report {
 }
 
 fn one_line(text: &str) -> String {
-    text.split(['\n', '\r', '\0']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    text.split(['\n', '\r', '\0'])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn option_line(option: &StatusOption) -> String {

@@ -101,7 +101,9 @@ impl<'a> Names<'a> {
         let pick = |deletes: bool| {
             push.commands
                 .iter()
-                .filter(|command| command.is_delete() == deletes && !command.sent_name.starts_with("refs/for/"))
+                .filter(|command| {
+                    command.is_delete() == deletes && !command.sent_name.starts_with("refs/for/")
+                })
                 .map(|command| command.sent_name.as_str())
                 .collect()
         };
@@ -142,7 +144,8 @@ impl<'a> Names<'a> {
 /// Why a ref of this name cannot point at an object of this kind, if it cannot.
 #[must_use]
 pub fn kind_fault(name: &str, kind: Kind) -> Option<String> {
-    let commits_only = ["refs/heads/", "refs/for/", "refs/notes/"].iter().any(|prefix| name.starts_with(prefix));
+    let commits_only =
+        ["refs/heads/", "refs/for/", "refs/notes/"].iter().any(|prefix| name.starts_with(prefix));
     (commits_only && kind != Kind::Commit).then(|| {
         let hint = if kind == Kind::Tag { ": push TAG^{commit} instead" } else { "" };
         format!("a {} cannot be written to '{name}', which takes commits only{hint}", kind.as_str())

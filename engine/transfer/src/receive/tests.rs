@@ -45,7 +45,8 @@ fn only_fault(commands: &[(u8, u8, &str)], tips: &[(u8, &str)]) -> String {
 
 #[test]
 fn the_push_and_the_start_of_its_pack_come_apart_however_the_body_is_cut() {
-    let capabilities = " report-status-v2 side-band-64k push-options atomic quiet object-format=sha1 agent=git/2.47";
+    let capabilities =
+        " report-status-v2 side-band-64k push-options atomic quiet object-format=sha1 agent=git/2.47";
     let mut whole = body(&[(0, 1, "refs/heads/a"), (2, 0, "refs/heads/b")], capabilities);
     write_line(&mut whole, "topic=x");
     write_data(&mut whole, b"draft");
@@ -126,6 +127,8 @@ fn an_endless_list_of_commands_is_cut_at_its_limit() {
     let whole = body(&commands, "report-status");
     let refused = whole.chunks(8192).find_map(|chunk| parser.push(chunk).err());
     assert!(matches!(refused, Some(Refusal::TooLarge { limit: 262_144, .. })), "{refused:?}");
+    let told = String::from_utf8(parser.refusal(&refused.unwrap())).unwrap();
+    assert_eq!(told.get(4..31), Some("ERR the list of ref updates"));
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod v2;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use yard_common::{ObjectId, Refusal};
 
 use crate::pktline::{DELIM, FLUSH, Framing, write_line};
@@ -112,13 +114,10 @@ impl Upload {
             filter: request.filter,
             tags,
         });
-        let tips = refs.tips();
-        let is_tip = |id: &ObjectId| tips.iter().any(|tip| tip.id == *id || tip.peeled == Some(*id));
-        let unproven: Vec<_> = request.wants.iter().copied().filter(|id| !is_tip(id)).collect();
-        let allowed = (policy == WantPolicy::Reachable && !unproven.is_empty()).then(|| {
-            let wants = tips.iter().map(|tip| tip.peeled.unwrap_or(tip.id)).collect();
-            Planner::new(PlanRequest { wants, haves: unproven, ..PlanRequest::default() })
-        });
+        let allowed = match policy {
+            WantPolicy::Existing => None,
+            WantPolicy::Reachable => proof_of_wants(&request.wants, refs),
+        };
         Ok(Self { request, common, planner, allowed, head: None })
     }
 
@@ -200,6 +199,16 @@ impl Upload {
     }
 }
 
+/// The walk from all refs to the wants that are no tips; `None` when there is no such want.
+fn proof_of_wants(wants: &[ObjectId], refs: &RefView) -> Option<Planner> {
+    let tips = refs.tips().iter();
+    let ids: BTreeSet<ObjectId> = tips.flat_map(|tip| [tip.id, tip.peeled.unwrap_or(tip.id)]).collect();
+    let unproven: Vec<ObjectId> = wants.iter().copied().filter(|id| !ids.contains(id)).collect();
+    let wants = ids.into_iter().collect();
+    (!unproven.is_empty())
+        .then(|| Planner::new(PlanRequest { wants, haves: unproven, ..PlanRequest::default() }))
+}
+
 fn not_ours(id: &ObjectId) -> Refusal {
     Refusal::Invalid { why: format!("upload-pack: not our ref {id}: nothing here by this id can be fetched") }
 }
@@ -207,7 +216,12 @@ fn not_ours(id: &ObjectId) -> Refusal {
 impl Deepening {
     fn resolve(&self, refs: &RefView) -> Result<Deepen, Refusal> {
         let resolve = |name: &String| {
-            let tries = [name.clone(), format!("refs/{name}"), format!("refs/tags/{name}"), format!("refs/heads/{name}")];
+            let tries = [
+                name.clone(),
+                format!("refs/{name}"),
+                format!("refs/tags/{name}"),
+                format!("refs/heads/{name}"),
+            ];
             let found = tries.iter().find_map(|name| refs.get(name));
             found.map(|tip| tip.peeled.unwrap_or(tip.id)).ok_or_else(|| Refusal::Invalid {
                 why: format!("git upload-pack: deepen-not is not a ref: {name}"),

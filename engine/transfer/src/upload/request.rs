@@ -66,7 +66,9 @@ impl Deepening {
             _ => return Ok(false),
         }
         if self.depth.is_some() && (self.since.is_some() || !self.not.is_empty()) {
-            return Err(invalid("deepen and deepen-since (or deepen-not) cannot be used together".to_owned()));
+            return Err(invalid(
+                "deepen and deepen-since (or deepen-not) cannot be used together".to_owned(),
+            ));
         }
         Ok(true)
     }
@@ -194,7 +196,9 @@ impl LsRefs {
     }
 
     fn may_see(&self, tip: &RefTip) -> bool {
-        let names = |prefix: &String| prefix.starts_with(HIDDEN_PREFIX) && tip.name.as_str().starts_with(prefix.as_str());
+        let names = |prefix: &String| {
+            prefix.starts_with(HIDDEN_PREFIX) && tip.name.as_str().starts_with(prefix.as_str())
+        };
         !tip.is_hidden() || self.prefixes.iter().any(names)
     }
 

@@ -44,7 +44,8 @@ pub(super) fn parse(body: &[u8]) -> Result<Command, Refusal> {
 }
 
 fn line(packet: Packet<'_>) -> Result<&str, Refusal> {
-    let line = packet.line().ok_or_else(|| invalid(format!("unexpected packet {packet:?} in a fetch request")))?;
+    let line =
+        packet.line().ok_or_else(|| invalid(format!("unexpected packet {packet:?} in a fetch request")))?;
     std::str::from_utf8(line).map_err(|_| invalid("a fetch request must be UTF-8".to_owned()))
 }
 

@@ -32,14 +32,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Command, Refusal> {
             Some(packet) => capability(text(packet)?, &mut command)?,
         }
     };
-    let mut arguments = Vec::new();
-    while arguments_follow {
-        match decoder.next_packet()? {
-            None => return Err(cut()),
-            Some(Packet::Flush) => break,
-            Some(packet) => arguments.push(text(packet)?.to_owned()),
-        }
-    }
+    let arguments = if arguments_follow { arguments(&mut decoder)? } else { Vec::new() };
     match command.as_deref() {
         None => Ok(Command::Empty),
         Some("ls-refs") => Ok(Command::LsRefs(ls_refs(arguments)?)),
@@ -48,12 +41,24 @@ pub(super) fn parse(body: &[u8]) -> Result<Command, Refusal> {
     }
 }
 
+fn arguments(decoder: &mut Decoder) -> Result<Vec<String>, Refusal> {
+    let mut lines = Vec::new();
+    loop {
+        match decoder.next_packet()? {
+            None => return Err(cut()),
+            Some(Packet::Flush) => return Ok(lines),
+            Some(packet) => lines.push(text(packet)?.to_owned()),
+        }
+    }
+}
+
 fn cut() -> Refusal {
     invalid("the request was cut off: try again".to_owned())
 }
 
 fn text(packet: Packet<'_>) -> Result<&str, Refusal> {
-    let line = packet.line().ok_or_else(|| invalid(format!("unexpected packet {packet:?} in a fetch request")))?;
+    let line =
+        packet.line().ok_or_else(|| invalid(format!("unexpected packet {packet:?} in a fetch request")))?;
     std::str::from_utf8(line).map_err(|_| invalid("a fetch request must be UTF-8".to_owned()))
 }
 
@@ -90,7 +95,12 @@ fn ls_refs(arguments: Vec<String>) -> Result<LsRefs, Refusal> {
 }
 
 fn fetch(arguments: &[String]) -> Result<FetchRequest, Refusal> {
-    let mut out = FetchRequest { acks: Acks::V2, framing: Framing::Large, end: RoundEnd::Haves, ..FetchRequest::default() };
+    let mut out = FetchRequest {
+        acks: Acks::V2,
+        framing: Framing::Large,
+        end: RoundEnd::Haves,
+        ..FetchRequest::default()
+    };
     for line in arguments {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("want", id) => out.wants.push(id.parse()?),

@@ -122,42 +122,55 @@ fn a_fetch_of_new_tags_gets_them_with_their_commits() {
     sound(&copy);
 }
 
+/// What a clone has: commits, boundary, refs.
+///
+/// git lists a root commit that lies exactly at the depth as cut; this crate does not.
+fn state_of(dir: &Path, root: &str) -> (String, String, String) {
+    let boundary = std::fs::read_to_string(dir.join(".git/shallow")).unwrap_or_default();
+    let boundary = boundary.replace(&format!("{root}\n"), "");
+    let remote =
+        git(dir, &["for-each-ref", "--format=%(refname) %(objectname)", "refs/remotes", "refs/tags"]);
+    (git(dir, &["rev-list", "--all"]), boundary, remote)
+}
+
+/// The same commands against this crate and against git itself leave the same clones.
 fn shallow_story(version: &str) {
     let (folder, source, server) = served("shallow");
     let config = format!("protocol.version={version}");
-    let url = server.url.as_str();
-    for depth in ["1", "3"] {
-        let name = format!("depth{depth}");
-        let args = ["-c", &config, "clone", "-q", "--depth", depth, url, &name];
-        git(&folder.0, &args);
-        let copy = folder.join(&name);
-        let there = folder.join(&format!("git-depth{depth}"));
-        let from_file = format!("file://{}", source.display());
-        git(&folder.0, &["clone", "-q", "--depth", depth, &from_file, there.to_str().unwrap()]);
-        let list = |dir: &Path| git(dir, &["rev-list", "--all"]);
-        assert_eq!(list(&copy), list(&there), "depth {depth}");
-        assert_eq!(std::fs::read(copy.join(".git/shallow")).unwrap(), std::fs::read(there.join(".git/shallow")).unwrap());
-        sound(&copy);
+    let urls = [("ours", server.url.clone()), ("theirs", format!("file://{}", source.display()))];
+    let root = git(&source, &["rev-list", "--max-parents=0", "main"]);
+    let both = |args: &[&str]| {
+        let states = urls.each_ref().map(|(name, _)| {
+            let copy = folder.join(name);
+            git(&copy, &[&["-c", &config], args].concat());
+            sound(&copy);
+            state_of(&copy, &root)
+        });
+        assert_eq!(states[0], states[1], "{args:?} v{version}");
+    };
+    for depth in ["3", "1"] {
+        for (name, url) in &urls {
+            let _ = std::fs::remove_dir_all(folder.join(name));
+            git(
+                &folder.0,
+                &["-c", &config, "clone", "-q", "--no-single-branch", "--depth", depth, url, name],
+            );
+        }
+        both(&["status"]);
     }
-    let copy = folder.join("depth1");
-    git(&copy, &["-c", &config, "fetch", "-q", "--depth", "4"]);
-    assert_eq!(git(&copy, &["rev-list", "origin/main"]), git(&source, &["rev-list", "main"]).lines().take(4).collect::<Vec<_>>().join("\n"));
-    sound(&copy);
-    let before = git(&copy, &["rev-list", "--count", "origin/main"]).parse::<u32>().unwrap();
-    git(&copy, &["-c", &config, "fetch", "-q", "--deepen", "2"]);
-    assert!(git(&copy, &["rev-list", "--count", "origin/main"]).parse::<u32>().unwrap() >= before + 2);
-    sound(&copy);
-    let tip = grow(&source, "later");
+    both(&["fetch", "-q", "--depth", "4"]);
+    both(&["fetch", "-q", "--deepen", "2"]);
+    grow(&source, "later");
     server.state().store.reload();
     server.state().seen.packed.clear();
-    git(&copy, &["-c", &config, "fetch", "-q"]);
-    assert_eq!(git(&copy, &["rev-parse", "origin/main"]), tip);
+    both(&["fetch", "-q"]);
     assert_eq!(server.state().seen.packed, [5], "a fetch into a shallow clone gets only what is new");
-    sound(&copy);
-    git(&copy, &["-c", &config, "fetch", "-q", "--unshallow"]);
-    assert_eq!(git(&copy, &["rev-list", "origin/main"]), git(&source, &["rev-list", "main"]));
-    assert!(!copy.join(".git/shallow").exists());
-    sound(&copy);
+    grow(&source, "latest");
+    server.state().store.reload();
+    both(&["fetch", "-q", "--depth", "2"]);
+    both(&["fetch", "-q", "--unshallow"]);
+    assert!(!folder.join("ours/.git/shallow").exists());
+    assert_eq!(git(&folder.join("ours"), &["rev-list", "origin/main"]), git(&source, &["rev-list", "main"]));
 }
 
 #[test]
@@ -196,7 +209,10 @@ fn history_is_cut_by_time_and_by_ref_as_git_cuts_it() {
             git(&folder.0, &["-c", &config, "clone", "-q", cut, &from_file, &to(&theirs)]);
             let list = |dir: &Path| git(dir, &["rev-list", "--all"]);
             assert_eq!(list(&ours), list(&theirs), "{cut} v{version}");
-            assert_eq!(std::fs::read(ours.join(".git/shallow")).unwrap(), std::fs::read(theirs.join(".git/shallow")).unwrap());
+            assert_eq!(
+                std::fs::read(ours.join(".git/shallow")).unwrap(),
+                std::fs::read(theirs.join(".git/shallow")).unwrap()
+            );
             sound(&ours);
         }
     }
@@ -210,7 +226,9 @@ fn one_commit_is_fetched_by_its_id() {
     git(&folder.0, &["init", "-q", "copy"]);
     let copy = folder.join("copy");
     let id = git(&source, &["rev-parse", "main~5"]);
-    for (version, policy) in [("2", WantPolicy::Existing), ("2", WantPolicy::Reachable), ("0", WantPolicy::Reachable)] {
+    for (version, policy) in
+        [("2", WantPolicy::Existing), ("2", WantPolicy::Reachable), ("0", WantPolicy::Reachable)]
+    {
         server.state().policy = policy;
         let config = format!("protocol.version={version}");
         git(&copy, &["-c", &config, "fetch", "-q", "--depth", "1", &server.url, &id]);
@@ -245,10 +263,14 @@ fn a_clone_without_blobs_fetches_them_at_checkout() {
     let (folder, source, server) = served("partial");
     git(&folder.0, &["clone", "-q", "--no-checkout", "--filter=blob:none", &server.url, "copy"]);
     let copy = folder.join("copy");
-    let present = git(&copy, &["cat-file", "--batch-all-objects", "--batch-check=%(objecttype)", "--unordered"]);
+    let present =
+        git(&copy, &["cat-file", "--batch-all-objects", "--batch-check=%(objecttype)", "--unordered"]);
     assert!(present.contains("tree") && !present.contains("blob"));
     git(&copy, &["checkout", "-q", "main"]);
-    assert_eq!(git(&copy, &["ls-files", "-s"]), git(&source, &["ls-tree", "-r", "--format=%(objectmode) %(objectname) 0%x09%(path)", "main"]));
+    assert_eq!(
+        git(&copy, &["ls-files", "-s"]),
+        git(&source, &["ls-tree", "-r", "--format=%(objectmode) %(objectname) 0%x09%(path)", "main"])
+    );
     assert_eq!(git(&copy, &["status", "--porcelain"]), "");
     grow(&source, "later");
     server.state().store.reload();
@@ -294,13 +316,26 @@ fn progress_reaches_the_person_at_the_client() {
 fn real_histories_clone_back_whole() {
     for source in real() {
         let folder = Folder::new("real");
+        let whole = attempt(&source, &["fsck", "--connectivity-only"]).status.success();
+        if !whole {
+            eprintln!("{}: lacks objects itself, only its branches and tags are cloned", source.display());
+        }
         let server = Server::start(&source);
         let begin = std::time::Instant::now();
-        git(&folder.0, &["clone", "-q", "--mirror", &server.url, "copy.git"]);
-        let copy = folder.join("copy.git");
-        assert_eq!(refs(&copy, "refs/"), refs(&source, "refs/"));
+        let args: &[&str] = if whole { &["--mirror"] } else { &["--bare"] };
+        let to = [server.url.as_str(), "copy.git"];
+        git(&folder.0, &[&["clone", "-q"], args, &to].concat());
+        let (copy, took) = (folder.join("copy.git"), begin.elapsed());
+        for kind in ["refs/heads/", "refs/tags/"] {
+            assert_eq!(refs(&copy, kind), refs(&source, kind));
+        }
         sound(&copy);
-        let needs = server.state().store.needs.clone();
-        eprintln!("{}: {:?} and {} asks of {} ids", source.display(), begin.elapsed(), needs.len(), needs.iter().sum::<usize>());
+        let needs = std::mem::take(&mut server.state().store.needs);
+        let ids: usize = needs.iter().sum();
+        eprintln!("{}: cloned in {took:?}, {} asks of {ids} ids", source.display(), needs.len());
+        server.state().store.with_graph = false;
+        git(&folder.0, &["clone", "-q", "--depth", "3", &server.url, "shallow"]);
+        git(&folder.join("shallow"), &["fetch", "-q", "--unshallow"]);
+        sound(&folder.join("shallow"));
     }
 }

@@ -20,7 +20,8 @@ impl Stream {
         let message = format!("commit {mark}");
         let out = &mut self.0;
         writeln!(out, "commit refs/heads/{branch}\nmark :{mark}").unwrap();
-        writeln!(out, "committer A <a@example.org> {seconds} +0000\ndata {}\n{message}", message.len()).unwrap();
+        writeln!(out, "committer A <a@example.org> {seconds} +0000\ndata {}\n{message}", message.len())
+            .unwrap();
         for (at, parent) in parents.iter().enumerate() {
             writeln!(out, "{} :{parent}", if at == 0 { "from" } else { "merge" }).unwrap();
         }
@@ -29,7 +30,8 @@ impl Stream {
     }
 
     fn tag(&mut self, name: &str, of: &str) {
-        writeln!(self.0, "tag {name}\nfrom {of}\ntagger A <a@example.org> 1700000000 +0000\ndata 1\nx").unwrap();
+        writeln!(self.0, "tag {name}\nfrom {of}\ntagger A <a@example.org> 1700000000 +0000\ndata 1\nx")
+            .unwrap();
     }
 }
 
@@ -44,7 +46,8 @@ pub fn make(folder: &Folder) -> PathBuf {
     let mut stream = Stream(String::new());
     let mut last_side = 0;
     for mark in 1..=COMMITS {
-        let mut changes = file(&format!("src/part{}/deep/file{}.txt", mark % 5, mark % 3), &format!("line {mark}\n"));
+        let mut changes =
+            file(&format!("src/part{}/deep/file{}.txt", mark % 5, mark % 3), &format!("line {mark}\n"));
         changes.push_str(&file(&format!("notes/{mark}.md"), &format!("note {}\n", mark / 2)));
         match mark {
             20 => changes.push_str(&format!("M 160000 {} module\n", "ab".repeat(20))),

@@ -166,6 +166,34 @@ fn a_push_that_lost_a_race_is_told_to_fetch() {
 }
 
 #[test]
+fn a_push_to_a_fork_leaves_out_what_its_parent_has() {
+    let (folder, target, server) = served("fork");
+    let work = work(&folder);
+    commit(&work, "noise", &noise(200_000));
+    git(&folder.0, &["clone", "-q", "--bare", work.to_str().unwrap(), "parent.git"]);
+    let alternates = format!("{}\n", folder.join("parent.git/objects").display());
+    std::fs::write(target.join("objects/info/alternates"), alternates).unwrap();
+    server.state().store.reload();
+    server.state().haves.push(git(&work, &["rev-parse", "main"]).parse().unwrap());
+    commit(&work, "small", b"small\n");
+    git(&work, &["push", "-q", &server.url, "main"]);
+    assert!(server.state().seen.pushed < 1_000, "{} bytes came", server.state().seen.pushed);
+    git(&target, &["fsck", "--strict"]);
+}
+
+#[test]
+fn too_many_updates_are_refused_in_words() {
+    let (folder, target, server) = served("many");
+    let work = work(&folder);
+    let id = git(&work, &["rev-parse", "main"]);
+    let lines: String = (0..3_000).map(|at| format!("create refs/heads/{at:0>90} {id}\n")).collect();
+    crate::shell::git_with(&work, &["update-ref", "--stdin"], lines.as_bytes()).unwrap();
+    let said = git_fails(&work, &["push", "-q", "--all", &server.url]);
+    assert!(said.contains("push fewer refs at once"), "{said}");
+    assert_eq!(target_refs(&target), "");
+}
+
+#[test]
 fn a_pack_that_lacks_an_object_moves_nothing() {
     let (folder, target, server) = served("lacking");
     let work = work(&folder);

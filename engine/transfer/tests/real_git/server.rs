@@ -15,7 +15,7 @@ use yard_transfer::receive::{Parsed, Parser, Place, Push, Report, check, kind_fa
 use yard_transfer::upload::{Command, Upload, UploadPack, UploadStep, WantPolicy, parse};
 
 use crate::http::{self, Request};
-use crate::shell::{git_with};
+use crate::shell::git_with;
 use crate::store::Store;
 
 /// What the tests want to know of a served request.
@@ -28,6 +28,7 @@ pub struct Seen {
     pub packed: Vec<usize>,
     pub protocols: BTreeSet<Protocol>,
     pub options: Vec<String>,
+    pub pushed: usize,
 }
 
 pub struct State {
@@ -35,6 +36,8 @@ pub struct State {
     pub seen: Seen,
     pub policy: WantPolicy,
     pub place: Place,
+    /// Tips of the parent of a fork.
+    pub haves: Vec<ObjectId>,
 }
 
 pub struct Server {
@@ -54,6 +57,7 @@ impl Server {
             seen: Seen::default(),
             policy: WantPolicy::Existing,
             place: Place::Repository,
+            haves: Vec::new(),
         };
         let state = Arc::new(Mutex::new(state));
         let stop = Arc::new(AtomicBool::new(false));
@@ -93,16 +97,17 @@ fn serve(state: &mut State, stream: &TcpStream) {
     match (request.method.as_str(), request.path.as_str()) {
         ("GET", "/r.git/info/refs") => {
             let service = request.query.strip_prefix("service=").and_then(Service::from_name).unwrap();
-            let body = info_refs(service, protocol, &state.store.refs(), &[]);
+            let body = info_refs(service, protocol, &state.store.refs(), &state.haves);
             http::write(stream, "200 OK", &info_refs_type(service), &body);
         }
         ("POST", "/r.git/git-upload-pack") => {
             state.seen.protocols.insert(protocol);
-            let body = upload(state, protocol, &request.body).unwrap_or_else(|why| error_body(&why.to_string()));
+            let body =
+                upload(state, protocol, &request.body).unwrap_or_else(|why| error_body(&why.to_string()));
             http::write(stream, "200 OK", "application/x-git-upload-pack-result", &body);
         }
         ("POST", "/r.git/git-receive-pack") => {
-            let body = receive(state, &request).unwrap_or_else(|why| error_body(&why.to_string()));
+            let body = receive(state, &request);
             http::write(stream, "200 OK", "application/x-git-receive-pack-result", &body);
         }
         _ => http::write(stream, "404 Not Found", "text/plain", b"no"),
@@ -146,24 +151,29 @@ fn send(state: &mut State, pack: UploadPack) -> Vec<u8> {
     out
 }
 
-fn receive(state: &mut State, request: &Request) -> Result<Vec<u8>, Refusal> {
+fn receive(state: &mut State, request: &Request) -> Vec<u8> {
     let mut parser = Parser::default();
     for (at, chunk) in request.body.chunks(1_000).enumerate() {
-        match parser.push(chunk)? {
-            Parsed::More => {}
-            Parsed::Probe => {
+        match parser.push(chunk) {
+            Err(why) => return parser.refusal(&why),
+            Ok(Parsed::More) => {}
+            Ok(Parsed::Probe) => {
                 state.seen.probes += 1;
-                return Ok(Vec::new());
+                return Vec::new();
             }
-            Parsed::Ready { push, mut pack } => {
+            Ok(Parsed::Ready { push, mut pack }) => {
                 pack.extend_from_slice(request.body.get((at + 1) * 1_000..).unwrap_or_default());
                 let report = apply(state, &push, &pack);
                 state.seen.options.clone_from(&push.options);
-                return Ok(report.body(&push.capabilities));
+                state.seen.pushed = if push.has_pack() { pack.len() } else { 0 };
+                return report.body(&push.capabilities);
             }
         }
     }
-    parser.end().map(|_| Vec::new())
+    match parser.end() {
+        Ok(_) => Vec::new(),
+        Err(why) => parser.refusal(&why),
+    }
 }
 
 fn apply(state: &mut State, push: &Push, pack: &[u8]) -> Report {
@@ -185,7 +195,9 @@ fn apply(state: &mut State, push: &Push, pack: &[u8]) -> Report {
     let mut statuses = check(push, &state.store.refs(), state.place);
     for (command, status) in push.commands.iter().zip(&mut statuses) {
         let kind = state.store.kind(&command.new);
-        if status.fault.is_none() && let Some(kind) = kind {
+        if status.fault.is_none()
+            && let Some(kind) = kind
+        {
             status.fault = kind_fault(&command.sent_name, kind);
         }
     }

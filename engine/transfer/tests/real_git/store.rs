@@ -26,7 +26,8 @@ struct Table<'a>(&'a Store);
 
 impl CommitGraph for Table<'_> {
     fn commit(&self, id: &ObjectId) -> Option<CommitLinks> {
-        let object = self.0.objects.get(id).filter(|object| self.0.with_graph && object.kind == Kind::Commit)?;
+        let object =
+            self.0.objects.get(id).filter(|object| self.0.with_graph && object.kind == Kind::Commit)?;
         yard_git::commit::links(&object.data).ok()
     }
 
@@ -121,7 +122,11 @@ impl Store {
 
     fn peel(&self, id: ObjectId) -> Option<ObjectId> {
         let object = self.objects.get(&id)?;
-        if object.kind == Kind::Tag { self.peel(yard_git::Tag::parse(&object.data).ok()?.target) } else { Some(id) }
+        if object.kind == Kind::Tag {
+            self.peel(yard_git::Tag::parse(&object.data).ok()?.target)
+        } else {
+            Some(id)
+        }
     }
 
     /// Drives a machine as a host does that shows each batch once and forgets it.
@@ -143,7 +148,11 @@ impl Store {
                 *times += 1;
                 assert!(*times <= 4, "{id} is asked for over and over");
                 let object = Arc::clone(&self.objects[&id]);
-                assert_ne!(object.kind, Kind::Blob, "no plan needs the bytes of a blob, but {id} was asked for");
+                assert_ne!(
+                    object.kind,
+                    Kind::Blob,
+                    "no plan needs the bytes of a blob, but {id} was asked for"
+                );
                 hand.insert(id, object);
             }
         }
