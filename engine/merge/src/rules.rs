@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use yard_common::config::PathRule;
 use yard_common::policy::glob_matches;
 use yard_common::{RepoPath, RuleName};
 
@@ -122,6 +123,13 @@ impl Rules {
     #[must_use]
     pub fn new(rules: Vec<(String, Rule)>) -> Self {
         Self(rules)
+    }
+
+    /// The rules of a configuration, whose names were checked when it was read.
+    #[must_use]
+    pub fn from_config(rules: &[PathRule]) -> Self {
+        let known = |rule: &PathRule| Some((rule.pattern.clone(), Rule::from_name(rule.rule.as_str())?));
+        Self(rules.iter().filter_map(known).collect())
     }
 
     /// The rule for a path.

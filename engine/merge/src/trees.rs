@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use yard_common::{ObjectId, RepoPath};
-use yard_git::diff::diff;
-use yard_git::{Objects, ReadError};
+use yard_git::editor::{self, EditError};
+use yard_git::{Objects, ReadError, RunningTree};
 
 use crate::changes::{Change, Changes, RenameHints, Side, Wanted};
 use crate::content::{Step, Three, merge_contents};
-use crate::lookup::{At, Lookup, TreeLookup};
+use crate::lookup::TreeLookup;
 use crate::outcome::{Collision, CollisionKind, Gathered, Outcome};
 use crate::renames;
 use crate::rules::Rules;
@@ -27,8 +27,7 @@ pub struct Trees {
 /// Merges the changes base -> theirs into ours, as edits of ours.
 ///
 /// Clean means what `git merge-tree` calls clean, with the same tree; where this cannot be sure, it
-/// is a collision. Renames are looked for only where they can matter, among at most
-/// [`renames::LIMIT`]² pairs a side.
+/// is a collision. Renames are looked for only where they can matter, among at most 100 × 100 pairs a side.
 ///
 /// # Errors
 /// All objects that could be found out to be missing so far; a malformed tree or blob.
@@ -63,8 +62,9 @@ pub fn merge_trees(objects: &dyn Objects, trees: Trees, rules: &Rules) -> Result
     merge_contents(objects, &lookup, &contents, &mut out)?;
     if out.collisions.is_empty() && hints.matter() {
         renames::merge(objects, trees, sides, &renames::Work { moving, in_place, hints }, &mut out)?;
-    } else if out.collisions.is_empty() {
-        refuse_clashes(objects, &lookup, &theirs, &mut out)?;
+    }
+    if out.collisions.is_empty() {
+        check_fold(objects, trees.ours, &mut out)?;
     }
     Ok(out.outcome())
 }
@@ -81,34 +81,18 @@ fn three(path: &RepoPath, change: Change, ours: &Changes) -> Three {
     Three { path: path.clone(), base: change.base, ours, theirs: change.side }
 }
 
-/// Refuses a file where ours has a directory that stays, and one below a file that stays.
-fn refuse_clashes(
-    objects: &dyn Objects,
-    ours: &TreeLookup<'_>,
-    theirs: &Changes,
-    out: &mut Gathered,
-) -> Result<(), ReadError> {
-    let mut wanted = Wanted::default();
-    for (path, _) in theirs.added() {
-        let Some(at) = wanted.take(ours.at(path))? else { continue };
-        let clash = match at {
-            At::Below(file) => theirs.get(&file).is_none_or(|change| change.side.is_some()).then_some(file),
-            At::Directory(Some(tree)) => match wanted.take(diff(&objects, ObjectId::EMPTY_TREE, tree))? {
-                None => None,
-                Some(files) => files.into_iter().find_map(|file| {
-                    let mut full = path.as_bytes().to_vec();
-                    full.push(b'/');
-                    full.extend_from_slice(file.path.as_bytes());
-                    let full = RepoPath::new(full).ok()?;
-                    theirs.get(&full).is_none_or(|change| change.side.is_some()).then_some(full)
-                }),
-            },
-            At::Directory(None) | At::Nothing | At::Entry(_) => None,
-        };
-        if let Some(other) = clash {
-            let why = format!("the change adds a file here, and main has {other}");
-            out.collisions.push(Collision::new(path, CollisionKind::FileDirectory, why));
-        }
-    }
-    wanted.check()
+/// Puts the edits on ours as the landing kernel will: each must find what it says, and no file may
+/// stand where a directory is.
+fn check_fold(objects: &dyn Objects, ours: ObjectId, out: &mut Gathered) -> Result<(), ReadError> {
+    let edits = out.edits.iter().map(|(_, edit)| edit);
+    let steps: Vec<_> =
+        edits.map(|edit| editor::Step { path: &edit.path, ours: edit.ours, result: edit.result }).collect();
+    let fault = match RunningTree::new(ours).fold(&objects, &steps) {
+        Ok(_) => return Ok(()),
+        Err(EditError::Read(error)) => return Err(error),
+        Err(EditError::Clash { path, .. } | EditError::NotThere { path, .. }) => path,
+    };
+    let why = "the change has a file here where main has a directory, or the other way round";
+    out.collisions.push(Collision::new(&fault, CollisionKind::FileDirectory, why));
+    Ok(())
 }
