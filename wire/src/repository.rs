@@ -114,6 +114,15 @@ pub struct CatalogueReply {
 }
 method!(Catalogue, "catalogue", CatalogueReply);
 
+/// The packs of staged candidates by their tips: a client that fetches `refs/candidates/...` names the
+/// tip alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidates {
+    /// The tips.
+    pub tips: Vec<ObjectId>,
+}
+method!(Candidates, "candidates", Vec<Option<IndexedPack>>);
+
 /// The commit graph after a place in it, oldest first, at most 20,000 at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
