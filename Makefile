@@ -1,7 +1,35 @@
-.PHONY: build build-fast
-build:
+.PHONY: help setup build build-fast serve demo test lint test-rust test-platform bench-landing
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+setup: ## install what this machine lacks, into .toolchain and node_modules
+	@scripts/setup
+
+build: setup ## build the Worker into build/ and print its size
 	@node scripts/build.mjs
-build-fast:
+
+build-fast: setup ## the same without link-time optimisation and wasm-opt
 	@node scripts/build.mjs --fast
-serve:
+
+serve: build ## run the Worker at http://127.0.0.1:8787, state in .state
 	@node scripts/serve.mjs
+
+demo: build ## land the changes of a dozen agents; SEED=n varies it; the platform stays up
+	@scripts/demo
+
+test: build lint test-rust test-platform ## all tests
+
+lint: setup ## no warning, for this machine and for WASM
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@node scripts/lint-wasm.mjs
+
+test-rust: setup
+	cargo test --locked --workspace
+
+test-platform: build
+	node --test --test-concurrency=1 scripts/test/
+
+bench-landing: build ## landings per second against git itself, into target/figures/landing.jsonl
+	@scripts/bench-landing

@@ -8,7 +8,8 @@
 //     --secret TEXT     SWITCHYARD_SECRET; else the environment, .dev.vars, or one kept in the state folder
 //     --var NAME=VALUE  another variable for the Worker; may be repeated
 //     --respawn         start workerd again on the same state and port when it dies; else exit with code 3
-//     --kill-at POINT   sets YARD_KILL_AT for the first workerd, and kills it when it prints `yard-kill POINT`
+//     --kill-at NAME#N  kill -9 the first workerd at the N-th pass of that point (durable-objects/src/points.rs);
+//                       with --respawn the next one has no such point
 //     --tick SECONDS    how often the cron trigger fires (default 60; 0 never)
 //     --inspector N     port of workerd's inspector (default: none; 0 takes a free one)
 //     --quiet           do not pass on what the Worker prints
@@ -135,7 +136,7 @@ function workerOptions(options, first) {
   if (!existsSync(main)) throw new Error(`${main} is not there: run \`make build\``);
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path);
   const devVars = unstable_getVarsForDev(path, undefined, {}, undefined, true);
-  const kill = first && options["kill-at"] ? { YARD_KILL_AT: options["kill-at"] } : {};
+  const kill = first && options["kill-at"] ? { SWITCHYARD_POINTS: options["kill-at"] } : {};
   return {
     ...workerOptions,
     name: config(ROOT).name,
@@ -207,8 +208,8 @@ class Platform {
   #listen(stream) {
     createInterface({ input: stream }).on("line", (line) => {
       if (!this.#options.quiet) console.error(line);
-      const point = this.#options["kill-at"];
-      if (point && this.#starts === 1 && line.trim() === `yard-kill ${point}`) {
+      const point = this.#options["kill-at"]?.split("#")[0];
+      if (point && this.#starts === 1 && line.trim() === `POINT ${point}`) {
         for (const pid of workerds(process.pid)) process.kill(pid, "SIGKILL");
       }
     });
