@@ -139,6 +139,16 @@ pub fn hash(kind: Kind, data: &[u8]) -> ObjectId {
     hasher.finish_safe()
 }
 
+/// As [`hash`], but bytes that carry a collision attack are an error.
+///
+/// # Errors
+/// [`Collision`].
+pub fn try_hash(kind: Kind, data: &[u8]) -> Result<ObjectId, Collision> {
+    let mut hasher = Hasher::new(kind, data.len() as u64);
+    hasher.update(data);
+    hasher.finish()
+}
+
 /// Objects that are at hand: what a pure function may look at.
 ///
 /// A function that needs an object which is not here returns its id among the missing ones; the
