@@ -40,6 +40,35 @@ impl Service {
     }
 }
 
+impl Service {
+    /// The content type of [`info_refs`].
+    #[must_use]
+    pub fn advertisement_type(self) -> &'static str {
+        match self {
+            Self::UploadPack => "application/x-git-upload-pack-advertisement",
+            Self::ReceivePack => "application/x-git-receive-pack-advertisement",
+        }
+    }
+
+    /// The content type of a request of the service.
+    #[must_use]
+    pub fn request_type(self) -> &'static str {
+        match self {
+            Self::UploadPack => "application/x-git-upload-pack-request",
+            Self::ReceivePack => "application/x-git-receive-pack-request",
+        }
+    }
+
+    /// The content type of its answer, refusals included.
+    #[must_use]
+    pub fn result_type(self) -> &'static str {
+        match self {
+            Self::UploadPack => "application/x-git-upload-pack-result",
+            Self::ReceivePack => "application/x-git-receive-pack-result",
+        }
+    }
+}
+
 /// The version of the wire protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Protocol {
@@ -92,12 +121,6 @@ pub fn info_refs(service: Service, protocol: Protocol, refs: &RefView, haves: &[
     write_refs(&mut out, service, refs, haves);
     out.extend_from_slice(FLUSH);
     out
-}
-
-/// The content type of [`info_refs`].
-#[must_use]
-pub fn info_refs_type(service: Service) -> String {
-    format!("application/x-{}-advertisement", service.name())
 }
 
 fn capabilities_v2() -> Vec<u8> {

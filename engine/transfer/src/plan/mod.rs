@@ -137,7 +137,7 @@ pub struct Boundary {
     pub unshallow: Vec<ObjectId>,
 }
 
-/// What to send.
+/// What to send; every commit, tag and tree was seen, of the blobs only the names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FetchPlan {
     /// Every object once: commits newest first, tags, then trees and blobs by path, newest first in each.

@@ -2,7 +2,7 @@
 
 use yard_common::ObjectId;
 
-use super::Capabilities;
+use super::{Capabilities, Command, Push};
 use crate::pktline::{Band, FLUSH, write_line};
 
 /// What a `report-status-v2` client is told about where an update really went.
@@ -55,10 +55,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// The refusal of a whole push for one reason: every ref carries it.
+    /// The refusal of a whole push because of its pack: every ref carries it.
     #[must_use]
-    pub fn refused(names: impl IntoIterator<Item = String>, why: &str) -> Self {
-        let statuses = names.into_iter().map(|name| RefStatus::refused(&name, "unpacker error")).collect();
+    pub fn unpack_failed(push: &Push, why: &str) -> Self {
+        let refused = |command: &Command| RefStatus::refused(&command.sent_name, "unpacker error");
+        let statuses = push.commands.iter().map(refused).collect();
         Self { unpack_fault: Some(why.to_owned()), statuses, messages: vec![why.to_owned()] }
     }
 

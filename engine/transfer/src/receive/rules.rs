@@ -20,8 +20,8 @@ pub enum Place {
 /// Checks every command against the rules that need no objects; one status for each, in order.
 ///
 /// Checked: the name, doubled names, refs that only the server writes, `refs/for/*` alone in its push,
-/// the place where the client believes the ref to be, names that are a directory of another. The host
-/// adds [`kind_fault`], its own policy and at last [`make_atomic`].
+/// the branch that HEAD names, the place where the client believes the ref to be, names that are a
+/// directory of another. The host adds [`kind_fault`], its own policy and at last [`make_atomic`].
 #[must_use]
 pub fn check(push: &Push, refs: &RefView, place: Place) -> Vec<RefStatus> {
     let doubled = doubled(&push.commands);
@@ -31,6 +31,7 @@ pub fn check(push: &Push, refs: &RefView, place: Place) -> Vec<RefStatus> {
         name_fault(command, &doubled)
             .or_else(|| server_ref_fault(command, place))
             .or_else(|| submit_fault(command, submits && push.commands.len() > 1))
+            .or_else(|| head_fault(command, refs))
             .or_else(|| stale_fault(command, refs))
             .or_else(|| names.fault(command))
     };
@@ -72,6 +73,11 @@ fn submit_fault(command: &Command, in_company: bool) -> Option<String> {
     let name = command.sent_name.as_str();
     (name.starts_with("refs/for/") && command.is_delete())
         .then(|| "refs/for/* cannot be deleted: withdraw the change instead".to_owned())
+}
+
+fn head_fault(command: &Command, refs: &RefView) -> Option<String> {
+    (command.is_delete() && command.sent_name == refs.head().as_str())
+        .then(|| "refusing to delete the branch that HEAD names: point HEAD elsewhere first".to_owned())
 }
 
 fn stale_fault(command: &Command, refs: &RefView) -> Option<String> {

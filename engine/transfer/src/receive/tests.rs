@@ -186,6 +186,13 @@ fn an_update_from_elsewhere_than_where_the_ref_is_says_where_it_is() {
 }
 
 #[test]
+fn the_branch_that_head_names_is_not_deleted() {
+    let tips = [(3, "refs/heads/main"), (3, "refs/heads/other")];
+    assert!(only_fault(&[(3, 0, "refs/heads/main")], &tips).contains("HEAD"));
+    assert_eq!(faults(&[(3, 0, "refs/heads/other")], &tips, Place::Repository), [None]);
+}
+
+#[test]
 fn branches_take_commits_only() {
     assert!(kind_fault("refs/heads/a", Kind::Tag).unwrap().contains("^{commit}"));
     assert!(kind_fault("refs/heads/a", Kind::Tree).is_some());
@@ -234,7 +241,7 @@ fn the_report_fits_what_the_client_can_take() {
 
 #[test]
 fn a_pack_that_is_not_taken_fails_every_ref() {
-    let report = Report::refused(["refs/heads/a".to_owned()], "the pack is cut: push again");
+    let report = Report::unpack_failed(&push_of(&[(0, 1, "refs/heads/a")]), "the pack is cut: push again");
     let plain = Capabilities { report_status: true, framing: Framing::Bare, ..Capabilities::default() };
     let text = String::from_utf8(report.body(&plain)).unwrap();
     assert!(text.contains("unpack the pack is cut: push again\n"));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use yard_common::{ObjectId, Refusal};
-use yard_transfer::advertise::{Protocol, Service, info_refs, info_refs_type};
+use yard_transfer::advertise::{Protocol, Service, info_refs};
 use yard_transfer::pktline::{Band, error_body};
 use yard_transfer::plan::{Connectivity, Step};
 use yard_transfer::receive::{Parsed, Parser, Place, Push, Report, check, kind_fault, make_atomic};
@@ -98,17 +98,17 @@ fn serve(state: &mut State, stream: &TcpStream) {
         ("GET", "/r.git/info/refs") => {
             let service = request.query.strip_prefix("service=").and_then(Service::from_name).unwrap();
             let body = info_refs(service, protocol, &state.store.refs(), &state.haves);
-            http::write(stream, "200 OK", &info_refs_type(service), &body);
+            http::write(stream, "200 OK", service.advertisement_type(), &body);
         }
         ("POST", "/r.git/git-upload-pack") => {
             state.seen.protocols.insert(protocol);
             let body =
                 upload(state, protocol, &request.body).unwrap_or_else(|why| error_body(&why.to_string()));
-            http::write(stream, "200 OK", "application/x-git-upload-pack-result", &body);
+            http::write(stream, "200 OK", Service::UploadPack.result_type(), &body);
         }
         ("POST", "/r.git/git-receive-pack") => {
             let body = receive(state, &request);
-            http::write(stream, "200 OK", "application/x-git-receive-pack-result", &body);
+            http::write(stream, "200 OK", Service::ReceivePack.result_type(), &body);
         }
         _ => http::write(stream, "404 Not Found", "text/plain", b"no"),
     }
@@ -177,19 +177,18 @@ fn receive(state: &mut State, request: &Request) -> Vec<u8> {
 }
 
 fn apply(state: &mut State, push: &Push, pack: &[u8]) -> Report {
-    let names = || push.commands.iter().map(|command| command.sent_name.clone());
     let mut connectivity = Connectivity::default();
     if push.has_pack() {
         if let Err(why) = take_pack(state, pack, &mut connectivity) {
-            return Report::refused(names(), &why);
+            return Report::unpack_failed(push, &why);
         }
         let tips: Vec<ObjectId> = push.commands.iter().map(|command| command.new).collect();
         let missing = match connectivity.outside(&tips) {
-            Err(why) => return Report::refused(names(), &why.to_string()),
+            Err(why) => return Report::unpack_failed(push, &why.to_string()),
             Ok(outside) => outside.into_iter().find(|outside| state.store.kind(&outside.id).is_none()),
         };
         if let Some(missing) = missing {
-            return Report::refused(names(), &missing.refusal().to_string());
+            return Report::unpack_failed(push, &missing.refusal().to_string());
         }
     }
     let mut statuses = check(push, &state.store.refs(), state.place);
