@@ -97,7 +97,7 @@ fn decide(
     let head_tree = ledger.commit(&head).map_or(ObjectId::EMPTY_TREE, |info| info.tree);
     let mut tree = RunningTree::new(head_tree);
     let loaded = folded::prefetch(&mut tree, context.objects, &bound);
-    let noted = chain::notes(context.objects, request, ledger.notes(), head);
+    let noted = chain::notes(ledger, context.objects, request);
     let trees = all(loaded, noted, chain::commits(context.objects, request))?;
     folded::check(&mut tree, context.objects, &bound, &trees)?;
     let proof = proof::check(ledger, request, &bound, &mut tree, context)?;

@@ -9,6 +9,7 @@ use yard_git::commit::{self, CommitLinks};
 use yard_git::{Kind, Objects, diff};
 
 use crate::decision::Stop;
+use crate::ledger::Ledger;
 use crate::mutant::{Mutant, off};
 
 fn malformed<T>(why: impl Into<String>) -> Result<T, Stop> {
@@ -57,15 +58,18 @@ pub fn commits(objects: &dyn Objects, request: &LandRequest) -> Result<Vec<Objec
 
 /// The notes tip's parent is the notes ref, and it adds exactly one note for each listed commit.
 ///
+/// A commit that landed before (main was rewound, and the same commit was built again) has its note.
+///
 /// # Errors
 /// [`Refusal::Malformed`], [`Refusal::Moved`] when the notes ref has moved; or objects to load.
 pub fn notes(
+    ledger: &dyn Ledger,
     objects: &dyn Objects,
     request: &LandRequest,
-    notes: Option<ObjectId>,
-    head: ObjectId,
 ) -> Result<(), Stop> {
+    let notes = ledger.notes();
     if request.notes_head != notes && !off(Mutant::NotesParent) {
+        let head = ledger.main().unwrap_or(ObjectId::ZERO);
         return Err(Refusal::Moved { head, paths: Vec::new() }.into());
     }
     let tip = links(objects, request.notes_tip)?;
@@ -90,7 +94,8 @@ pub fn notes(
             }
         }
     }
-    match listed.difference(&added).next() {
+    let mut bare = listed.difference(&added).filter(|commit| ledger.landing_of(commit).is_none());
+    match bare.next() {
         Some(commit) if !off(Mutant::NoteMissing) => malformed(format!("commit {commit} has no new note")),
         _ => Ok(()),
     }
