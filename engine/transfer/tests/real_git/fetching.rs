@@ -321,6 +321,7 @@ fn real_histories_clone_back_whole() {
             eprintln!("{}: lacks objects itself, only its branches and tags are cloned", source.display());
         }
         let server = Server::start(&source);
+        server.state().packs_by_git = true;
         let begin = std::time::Instant::now();
         let args: &[&str] = if whole { &["--mirror"] } else { &["--bare"] };
         let to = [server.url.as_str(), "copy.git"];

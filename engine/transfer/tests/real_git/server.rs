@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use yard_common::{ObjectId, Refusal};
+use yard_git::pack::PackWriter;
 use yard_transfer::advertise::{Protocol, Service, info_refs};
-use yard_transfer::pktline::{Band, error_body};
+use yard_transfer::pktline::{Band, Framing, error_body};
 use yard_transfer::plan::{Connectivity, Step};
 use yard_transfer::receive::{Parsed, Parser, Place, Push, Report, check, kind_fault, make_atomic};
 use yard_transfer::upload::{Command, Upload, UploadPack, UploadStep, WantPolicy, parse};
@@ -36,6 +37,8 @@ pub struct State {
     pub seen: Seen,
     pub policy: WantPolicy,
     pub place: Place,
+    /// Packs are made by `git pack-objects`: faster for large histories.
+    pub packs_by_git: bool,
     /// Tips of the parent of a fork.
     pub haves: Vec<ObjectId>,
 }
@@ -57,6 +60,7 @@ impl Server {
             seen: Seen::default(),
             policy: WantPolicy::Existing,
             place: Place::Repository,
+            packs_by_git: false,
             haves: Vec::new(),
         };
         let state = Arc::new(Mutex::new(state));
@@ -143,12 +147,26 @@ fn send(state: &mut State, pack: UploadPack) -> Vec<u8> {
     if pack.progress {
         pack.framing.progress(&mut out, &format!("Sending {} objects", pack.plan.objects.len()));
     }
-    let bytes = state.store.pack(&pack.plan.objects, pack.ofs_delta);
-    for chunk in bytes.chunks(100_000) {
-        pack.framing.write(&mut out, Band::Data, chunk);
+    if state.packs_by_git {
+        let bytes = state.store.pack(&pack.plan.objects, pack.ofs_delta);
+        bytes.chunks(100_000).for_each(|chunk| pack.framing.write(&mut out, Band::Data, chunk));
+    } else {
+        stream(&mut out, &pack.plan.objects, &state.store, pack.framing);
     }
     pack.framing.end(&mut out);
     out
+}
+
+/// Writes the pack in pieces, as a host does that reads some objects at a time.
+fn stream(out: &mut Vec<u8>, ids: &[ObjectId], store: &Store, framing: Framing) {
+    let mut writer = PackWriter::streaming(u32::try_from(ids.len()).unwrap());
+    for some in ids.chunks(50) {
+        for (id, object) in store.read(some) {
+            assert!(writer.add(id, object.kind, &object.data), "{id} is planned twice");
+        }
+        framing.write(out, Band::Data, &writer.take());
+    }
+    framing.write(out, Band::Data, &writer.finish().unwrap().rest);
 }
 
 fn receive(state: &mut State, request: &Request) -> Vec<u8> {

@@ -50,6 +50,23 @@ fn kind(name: &str) -> Kind {
     }
 }
 
+/// The objects of a list of ids, a line each.
+fn batch(dir: &Path, list: &str) -> Vec<(ObjectId, Arc<Object>)> {
+    let out = git_with(dir, &["cat-file", "--batch"], list.as_bytes()).unwrap();
+    let mut rest = out.as_slice();
+    let mut objects = Vec::new();
+    while !rest.is_empty() {
+        let end = rest.iter().position(|byte| *byte == b'\n').unwrap();
+        let head = std::str::from_utf8(&rest[..end]).unwrap();
+        let words: Vec<&str> = head.split(' ').collect();
+        let size: usize = words[2].parse().unwrap();
+        let data = rest[end + 1..end + 1 + size].to_vec();
+        objects.push((words[0].parse().unwrap(), Arc::new(Object { kind: kind(words[1]), data })));
+        rest = &rest[end + size + 2..];
+    }
+    objects
+}
+
 impl Store {
     pub fn open(dir: &Path) -> Self {
         let mut store = Self {
@@ -82,17 +99,13 @@ impl Store {
                 _ => wanted.push_str(&format!("{id}\n")),
             }
         }
-        let out = git_with(&self.dir, &["cat-file", "--batch"], wanted.as_bytes()).unwrap();
-        let mut rest = out.as_slice();
-        while !rest.is_empty() {
-            let end = rest.iter().position(|byte| *byte == b'\n').unwrap();
-            let head = std::str::from_utf8(&rest[..end]).unwrap();
-            let words: Vec<&str> = head.split(' ').collect();
-            let size: usize = words[2].parse().unwrap();
-            let data = rest[end + 1..end + 1 + size].to_vec();
-            self.objects.insert(words[0].parse().unwrap(), Arc::new(Object { kind: kind(words[1]), data }));
-            rest = &rest[end + size + 2..];
-        }
+        self.objects.extend(batch(&self.dir, &wanted));
+    }
+
+    /// These objects with their bytes, in this order.
+    pub fn read(&self, ids: &[ObjectId]) -> Vec<(ObjectId, Arc<Object>)> {
+        let list: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        batch(&self.dir, &list)
     }
 
     pub fn kind(&self, id: &ObjectId) -> Option<Kind> {
