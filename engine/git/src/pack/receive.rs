@@ -189,7 +189,8 @@ impl Received {
         index::write(self.index.clone(), self.checksum)
     }
 
-    /// Starts completing the pack, as `git index-pack --fix-thin` does: bases appended, count and checksum new.
+    /// Starts completing the pack as `git index-pack --fix-thin` does: bases appended, count and checksum
+    /// made new.
     ///
     /// # Errors
     /// [`PackError::TooLarge`] above 2^32 - 1 objects.
