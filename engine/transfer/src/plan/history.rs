@@ -72,17 +72,9 @@ impl Resolver {
         Self { open: ids.collect(), ..Self::default() }
     }
 
-    pub(super) fn step_both(
-        one: &mut Self,
-        two: &mut Self,
-        history: &mut History,
-        world: &World<'_>,
-    ) -> Result<Vec<ObjectId>, Refusal> {
-        let mut missing = one.step(history, world, NEED_MAX)?;
-        missing.extend(two.step(history, world, NEED_MAX - missing.len())?);
-        missing.sort_unstable();
-        missing.dedup();
-        Ok(missing)
+    /// Forgets what is not sorted yet and does not fit.
+    pub(super) fn keep(&mut self, fits: impl Fn(&ObjectId) -> bool) {
+        self.open.retain(fits);
     }
 
     /// Sorts what can be sorted; the objects needed for more, at most `most`.

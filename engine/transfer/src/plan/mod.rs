@@ -169,6 +169,8 @@ pub struct Planner {
     history: History,
     wants: Resolver,
     haves: Resolver,
+    shallow: Resolver,
+    not: Resolver,
     grafts: IdSet,
     boundary: Boundary,
     reach: Option<reach::Reach>,
@@ -190,13 +192,15 @@ impl Planner {
     /// A plan to be made.
     #[must_use]
     pub fn new(request: PlanRequest) -> Self {
-        let shallow = request.shallow.iter().copied();
+        let grafts = request.shallow.iter().copied().collect();
         Self {
             wants: Resolver::new(request.wants.iter().copied()),
             haves: Resolver::new(request.haves.iter().copied()),
+            shallow: Resolver::new(request.shallow.iter().copied()),
+            not: Resolver::new(request.deepen.not.iter().copied()),
             tags: Resolver::default(),
             history: History::default(),
-            grafts: shallow.collect(),
+            grafts,
             boundary: Boundary::default(),
             reach: None,
             stage: Stage::Resolve,
@@ -212,11 +216,12 @@ impl Planner {
     /// or garbles an object.
     pub fn boundary(&mut self, world: &World<'_>) -> Result<Step<Boundary>, Refusal> {
         if matches!(self.stage, Stage::Resolve) {
-            let missing = Resolver::step_both(&mut self.wants, &mut self.haves, &mut self.history, world)?;
+            let missing = self.resolve(world)?;
             if !missing.is_empty() {
                 return Ok(Step::Need(missing));
             }
-            let client = self.request.shallow.iter().copied().filter(|id| (world.exists)(id)).collect();
+            let client = self.shallow.commits.iter().copied().collect();
+            self.request.deepen.not.clone_from(&self.not.commits);
             self.stage =
                 Stage::Boundary(depth::Depth::new(&self.request.deepen, &self.wants.commits, client));
         }
@@ -229,6 +234,20 @@ impl Planner {
             self.boundary = cut.boundary;
         }
         Ok(Step::Done(self.boundary.clone()))
+    }
+
+    fn resolve(&mut self, world: &World<'_>) -> Result<Vec<ObjectId>, Refusal> {
+        let mut missing = Vec::new();
+        if self.request.deepen.is_empty() {
+            self.shallow = Resolver::default();
+        }
+        self.shallow.keep(|id| (world.exists)(id));
+        for some in [&mut self.wants, &mut self.haves, &mut self.shallow, &mut self.not] {
+            missing.extend(some.step(&mut self.history, world, NEED_MAX - missing.len())?);
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        Ok(missing)
     }
 
     /// Does every wanted commit reach one that the client has, so that negotiation may end?

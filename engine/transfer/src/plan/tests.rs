@@ -194,6 +194,25 @@ fn a_depth_cuts_history_and_the_next_one_moves_the_cut() {
 }
 
 #[test]
+fn a_boundary_of_what_is_no_commit_or_not_here_is_passed_over() {
+    let mut repo = Repo::default();
+    let chain = repo.chain(3);
+    let blob = repo.blob("no commit");
+    for relative in [false, true] {
+        let deepen = Deepen { depth: Some(DEPTH_INFINITE), relative, not: Vec::new(), since: None };
+        let shallow = vec![blob, ObjectId([9; 20]), chain[1]];
+        let mut planner = Planner::new(PlanRequest { deepen, shallow, ..want(&chain[2..], &[]) });
+        let (boundary, _) = repo.drive(|world| planner.boundary(world)).unwrap();
+        assert_eq!(boundary.unshallow, [chain[1]]);
+    }
+    let tag = repo.tag(blob, "blob");
+    let deepen = Deepen { not: vec![tag, chain[0]], ..Deepen::default() };
+    let mut planner = Planner::new(PlanRequest { deepen, ..want(&chain[2..], &[]) });
+    let (boundary, _) = repo.drive(|world| planner.boundary(world)).unwrap();
+    assert_eq!(boundary.shallow, [chain[1]]);
+}
+
+#[test]
 fn a_time_that_leaves_nothing_is_refused() {
     let mut repo = Repo::default();
     let chain = repo.chain(2);
