@@ -7,10 +7,14 @@
 #![allow(async_fn_in_trait, reason = "an isolate has one thread: no future of ours is Send")]
 
 pub mod blobs;
+pub mod board;
 pub mod call;
 pub mod clock;
 pub mod index;
+pub mod pack_set;
 pub mod points;
+pub mod registry;
+pub mod repository;
 pub mod sql;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -19,7 +23,11 @@ pub mod native;
 pub mod worker;
 
 pub use blobs::{BlobFault, Blobs};
+pub use board::Board;
 pub use call::{Calls, Object};
 pub use index::Index;
+pub use pack_set::{Budget, Needed, PackSet};
 pub use points::point;
+pub use registry::Registry;
+pub use repository::{Platform, Repository};
 pub use sql::{Row, Sql, SqlFault, Value};

@@ -71,7 +71,7 @@ impl From<Vec<u8>> for Value {
 
 impl From<&ObjectId> for Value {
     fn from(id: &ObjectId) -> Self {
-        Self::Blob(id.as_bytes().to_vec())
+        Self::Text(id.to_string())
     }
 }
 
@@ -156,12 +156,20 @@ impl Row {
         }
     }
 
-    /// An object id, kept as 20 bytes.
+    /// An object id, kept as its hex digits: JSON arrays carry it into statements as it is.
     ///
     /// # Errors
     /// As [`Row::int`].
     pub fn id(&self, column: usize) -> Result<ObjectId, SqlFault> {
-        ObjectId::from_bytes(self.blob(column)?).ok_or_else(|| Self::bad(column, "object id"))
+        self.parse(column, "object id")
+    }
+
+    /// A checked id kept as text.
+    ///
+    /// # Errors
+    /// As [`Row::int`].
+    pub fn parse<T: std::str::FromStr>(&self, column: usize, wanted: &str) -> Result<T, SqlFault> {
+        self.text(column)?.parse().map_err(|_| Self::bad(column, wanted))
     }
 
     /// Is the column NULL (or not there)?
@@ -281,8 +289,8 @@ pub fn each_json<T: serde::Serialize>(
     Ok(rows)
 }
 
-/// Runs a statement once for every bundle of ids, each bundle one blob of 20 bytes an id in its first
-/// parameter; the statement reads the ids from the table `ids (id)`, made by [`IDS`] at its start.
+/// Runs a statement once for every bundle of ids; it reads them from the table `ids (id)`, made by
+/// [`IDS`] at its start, and `rest` from `?2` on.
 ///
 /// # Errors
 /// As [`each_json`].
@@ -292,21 +300,11 @@ pub fn each_ids(
     ids: &[ObjectId],
     rest: &[Value],
 ) -> Result<Vec<Row>, SqlFault> {
-    let mut rows = Vec::new();
-    let statement = format!("{IDS} {statement}");
-    for bundle in ids.chunks(50_000) {
-        let blob: Vec<u8> = bundle.iter().flat_map(|id| id.as_bytes().iter().copied()).collect();
-        let mut params = vec![Value::Blob(blob)];
-        params.extend_from_slice(rest);
-        rows.extend(sql.run(&statement, &params)?);
-    }
-    Ok(rows)
+    each_json(sql, &format!("{IDS} {statement}"), ids, rest)
 }
 
-/// Cuts the blob `?1` into the table `ids (id)` of 20 bytes each.
-pub const IDS: &str = "WITH RECURSIVE at (n) AS (SELECT 1 WHERE length(?1) >= 20 \
-     UNION ALL SELECT n + 20 FROM at WHERE n + 39 <= length(?1)), \
-     ids (id) AS (SELECT substr(?1, n, 20) FROM at)";
+/// The JSON array `?1` of ids as the table `ids (id)`.
+pub const IDS: &str = "WITH ids (id) AS (SELECT value FROM json_each(?1))";
 
 #[cfg(test)]
 mod tests;

@@ -36,9 +36,9 @@ fn five_hundred_rows_are_one_statement() {
 }
 
 #[test]
-fn ids_are_looked_up_by_one_blob() {
+fn ids_are_looked_up_by_one_parameter() {
     let sql = NativeSql::new().unwrap();
-    sql.run("CREATE TABLE t (id BLOB PRIMARY KEY)", &[]).unwrap();
+    sql.run("CREATE TABLE t (id TEXT PRIMARY KEY)", &[]).unwrap();
     for n in 0..5 {
         sql.run("INSERT INTO t VALUES (?)", &[id(n).into()]).unwrap();
     }

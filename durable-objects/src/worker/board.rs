@@ -1,20 +1,96 @@
 //! Who works on what now, and its viewers.
 
-use worker::{DurableObject, Env, Request, Response, Result, State, durable_object};
+use worker::{
+    DurableObject, Env, Request, Response, Result, State, WebSocket, WebSocketIncomingMessage, WebSocketPair,
+    durable_object,
+};
+use yard_common::Refusal;
+use yard_wire::board::{Events, Publish};
+
+use super::platform::{self, WorkerSql};
 
 /// Who works on what now, and its viewers.
-#[durable_object(fetch)]
+#[durable_object(fetch, websocket)]
 pub struct Board {
-    _state: State,
-    _env: Env,
+    state: State,
+    host: crate::Board<WorkerSql>,
+}
+
+impl Board {
+    /// Stores events, then shows them to who looks on; a viewer that misses one asks by its cursor.
+    fn publish(&self, body: &[u8]) -> std::result::Result<(), Refusal> {
+        let asked: Publish = crate::call::request(body)?;
+        let news = self.host.publish(&asked)?;
+        let viewers = self.state.get_websockets();
+        if viewers.is_empty() {
+            return Ok(());
+        }
+        for event in &news {
+            let Ok(text) = serde_json::to_string(event) else { continue };
+            for viewer in &viewers {
+                // A viewer that is gone closes by itself.
+                let _ = viewer.send_with_str(&text);
+            }
+        }
+        Ok(())
+    }
+
+    /// A socket that hibernates; what happened after `?after=` comes first.
+    fn open(&self, request: &Request) -> Result<Response> {
+        let pair = WebSocketPair::new()?;
+        self.state.accept_web_socket(&pair.server);
+        let query = request.url()?;
+        let after = query.query_pairs().find(|(key, _)| key == "after").and_then(|(_, n)| n.parse().ok());
+        if let Some(after) = after
+            && let Ok(page) = self.host.events(&Events { after })
+        {
+            for event in &page.events {
+                pair.server.send_with_str(&serde_json::to_string(event)?)?;
+            }
+        }
+        Response::from_websocket(pair.client)
+    }
 }
 
 impl DurableObject for Board {
     fn new(state: State, env: Env) -> Self {
-        Self { _state: state, _env: env }
+        platform::settings(&env);
+        let host = crate::Board::new(WorkerSql::new(&state));
+        Self { state, host }
     }
 
-    async fn fetch(&self, _request: Request) -> Result<Response> {
-        Response::error("not built yet", 501)
+    async fn fetch(&self, mut request: Request) -> Result<Response> {
+        if request.headers().get("upgrade")?.is_some_and(|to| to.eq_ignore_ascii_case("websocket")) {
+            return self.open(&request);
+        }
+        if request.path() == "/publish" {
+            let body = request.bytes().await?;
+            return match self.publish(&body) {
+                Ok(()) => Response::from_json(&()),
+                Err(refusal) => platform::problem(refusal),
+            };
+        }
+        platform::answer(&self.host, request).await
+    }
+
+    async fn websocket_message(&self, socket: WebSocket, message: WebSocketIncomingMessage) -> Result<()> {
+        // The one thing that a viewer may ask: events after a cursor.
+        if let WebSocketIncomingMessage::String(text) = message
+            && let Ok(after) = text.trim().parse()
+            && let Ok(page) = self.host.events(&Events { after })
+        {
+            for event in &page.events {
+                socket.send_with_str(&serde_json::to_string(event)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn websocket_close(&self, _socket: WebSocket, _code: usize, _reason: String, _clean: bool) -> Result<()> {
+        Ok(())
+    }
+
+    async fn websocket_error(&self, _socket: WebSocket, _error: worker::Error) -> Result<()> {
+        Ok(())
     }
 }

@@ -2,19 +2,21 @@
 
 use worker::{DurableObject, Env, Request, Response, Result, State, durable_object};
 
-/// Names, owners and revoked tokens.
+use super::platform::{self, WorkerSql};
+
+/// Which repositories and forks there are.
 #[durable_object(fetch)]
 pub struct Registry {
-    _state: State,
-    _env: Env,
+    host: crate::Registry<WorkerSql>,
 }
 
 impl DurableObject for Registry {
     fn new(state: State, env: Env) -> Self {
-        Self { _state: state, _env: env }
+        platform::settings(&env);
+        Self { host: crate::Registry::new(WorkerSql::new(&state)) }
     }
 
-    async fn fetch(&self, _request: Request) -> Result<Response> {
-        Response::error("not built yet", 501)
+    async fn fetch(&self, request: Request) -> Result<Response> {
+        platform::answer(&self.host, request).await
     }
 }

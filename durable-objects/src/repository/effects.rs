@@ -1,0 +1,348 @@
+//! Effects: landed changes to the index, events to the board, packs to the sweep.
+//!
+//! Each effect follows the facts by a cursor: what it has not been told yet is its outbox. A repeat is
+//! harmless: the index keeps the larger number, the board knows repeats by source and number.
+
+use serde::Serialize;
+use yard_common::{Fact, FactNo, Millis, Refusal};
+use yard_wire::board::{Event, Publish};
+use yard_wire::names;
+use yard_wire::repository as wire;
+
+use super::{Platform, Repository};
+use crate::blobs::{Blobs as _, DELETE_KEYS_MAX};
+use crate::call::Calls as _;
+use crate::index::{Index as _, IndexFault};
+use crate::point;
+use crate::sql::{Row, Sql as _, SqlFault, Value, each_json};
+
+/// How long effects are gathered before they go out, in milliseconds.
+const GATHER_MS: u64 = 250;
+/// When a failed effect is tried again, in milliseconds.
+const RETRY_MS: u64 = 5_000;
+/// How often the sweep looks, in milliseconds.
+const SWEEP_MS: u64 = 3_600_000;
+/// A pack announced and not catalogued is gone after this, in milliseconds: the longest push.
+const STAGED_MS_MAX: u64 = 3_600_000;
+/// A candidate that has not landed is gone after this, in milliseconds: assembly, test (6 h), landing.
+const CANDIDATE_MS_MAX: u64 = 8 * 3_600_000;
+/// One statement of the index, in bytes of its parameter.
+const INDEX_BYTES_MAX: usize = 900_000;
+/// Facts whose events go out in one call.
+const EVENTS_MAX: u64 = 1000;
+
+const RECORDS: &str = "CREATE TABLE IF NOT EXISTS records (repo TEXT NOT NULL, change TEXT NOT NULL,
+    version INTEGER NOT NULL, commit_id TEXT NOT NULL, fork TEXT, agent TEXT NOT NULL, model TEXT NOT NULL,
+    title TEXT NOT NULL, task TEXT NOT NULL, intent TEXT NOT NULL, attempt TEXT NOT NULL,
+    seq INTEGER NOT NULL, place INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (repo, change))";
+const RECORDS_BY_PLACE: &str = "CREATE INDEX IF NOT EXISTS records_place ON records (repo, seq, place)";
+const PUT_RECORDS: &str = "INSERT INTO records (repo, change, version, commit_id, fork, agent, model, title,
+      task, intent, attempt, seq, place, at)
+    SELECT ?2, json_extract(value, '$.change'), json_extract(value, '$.version'),
+      json_extract(value, '$.commit'), json_extract(value, '$.fork'), json_extract(value, '$.agent'),
+      json_extract(value, '$.model'), json_extract(value, '$.title'), json_extract(value, '$.task'),
+      json_extract(value, '$.intent'), json_extract(value, '$.attempt'), json_extract(value, '$.seq'),
+      json_extract(value, '$.place'), json_extract(value, '$.at')
+    FROM json_each(?1) WHERE true
+    ON CONFLICT (repo, change) DO UPDATE SET version = excluded.version, commit_id = excluded.commit_id,
+      fork = excluded.fork, agent = excluded.agent, model = excluded.model, title = excluded.title,
+      task = excluded.task, intent = excluded.intent, attempt = excluded.attempt, seq = excluded.seq,
+      place = excluded.place, at = excluded.at
+    WHERE excluded.seq > records.seq";
+
+/// A landed change as it goes to the index.
+#[derive(Serialize)]
+struct RecordRow {
+    change: String,
+    version: u64,
+    commit: String,
+    fork: Option<String>,
+    agent: String,
+    model: String,
+    title: String,
+    task: String,
+    intent: String,
+    attempt: String,
+    seq: u64,
+    place: usize,
+    at: u64,
+}
+
+impl<P: Platform> Repository<P> {
+    fn cursor(&self, name: &str) -> Result<u64, Refusal> {
+        let rows = self.sql.run("SELECT value FROM meta WHERE key = ?1", &[name.into()])?;
+        let text = rows.first().map(|row| row.text(0)).transpose()?;
+        Ok(text.and_then(|text| text.parse().ok()).unwrap_or(0))
+    }
+
+    fn set_cursor(&self, name: &str, upto: u64) -> Result<(), Refusal> {
+        self.sql.run(
+            "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            &[name.into(), upto.to_string().into()],
+        )?;
+        Ok(())
+    }
+
+    /// When the object wants to be woken, in milliseconds from now; `None`: nothing is to be done.
+    ///
+    /// # Errors
+    /// [`Refusal::Internal`] when the tables fail.
+    pub fn due(&self) -> Result<Option<u64>, Refusal> {
+        let scalars = self.scalars()?;
+        if scalars.repo.is_none() {
+            return Ok(None);
+        }
+        let folded = scalars.folded.0;
+        let parent = scalars.fork.is_none();
+        if parent && (self.cursor("cursor.index")? < folded || self.cursor("cursor.board")? < folded) {
+            return Ok(Some(GATHER_MS));
+        }
+        let rows = self.sql.run("SELECT 1 FROM packs WHERE state <> 'live' AND state <> 'gone' LIMIT 1", &[])?;
+        Ok(if rows.is_empty() { None } else { Some(SWEEP_MS) })
+    }
+
+    /// Does what is to be done; what fails is done by the next call. Answers with when that should be.
+    ///
+    /// # Errors
+    /// [`Refusal::Internal`] when the tables fail.
+    pub async fn alarm(&self, now: Millis) -> Result<Option<u64>, Refusal> {
+        let remote = self.remote()?;
+        let mut failed = false;
+        if remote.fork.is_none() {
+            failed |= self.to_index().await.is_err();
+            failed |= self.to_board().await.is_err();
+        }
+        failed |= self.sweep_packs(now).await.is_err();
+        Ok(if failed { Some(RETRY_MS) } else { self.due()? })
+    }
+
+    /// Landed changes go to the index, one statement for a train.
+    async fn to_index(&self) -> Result<(), Refusal> {
+        let repo = self.remote()?.repo;
+        loop {
+            let folded = self.scalars()?.folded.0;
+            let after = self.cursor("cursor.index")?;
+            let rows = self.sql.run(
+                "SELECT no, json FROM facts WHERE no > ?1 AND kind = 'landed' ORDER BY no LIMIT 1",
+                &[after.into()],
+            )?;
+            let Some(row) = rows.first() else {
+                return if folded > after { self.set_cursor("cursor.index", folded) } else { Ok(()) };
+            };
+            let no = row.number(0)?;
+            let records = self.records(no, row)?;
+            point("repository.index.before");
+            for text in bundles(&records) {
+                let params = [Value::Text(text), repo.as_str().into()];
+                self.put_records(&params).await.map_err(|fault| {
+                    crate::points::log(&format!("index: {fault}"));
+                    Refusal::Internal { during: "writing the index".into() }
+                })?;
+            }
+            point("repository.index.after");
+            self.set_cursor("cursor.index", no)?;
+        }
+    }
+
+    async fn put_records(&self, params: &[Value]) -> Result<(), IndexFault> {
+        if !self.indexed.get() {
+            self.index.run(RECORDS, &[]).await?;
+            self.index.run(RECORDS_BY_PLACE, &[]).await?;
+            self.indexed.set(true);
+        }
+        let done = self.index.run(PUT_RECORDS, params).await;
+        if done.is_err() {
+            // The table may not be there yet: the next try makes it first.
+            self.indexed.set(false);
+            self.index.run(RECORDS, &[]).await?;
+            self.index.run(RECORDS_BY_PLACE, &[]).await?;
+            self.indexed.set(true);
+            return self.index.run(PUT_RECORDS, params).await.map(|_| ());
+        }
+        Ok(())
+    }
+
+    fn records(&self, no: u64, row: &Row) -> Result<Vec<RecordRow>, Refusal> {
+        let Fact::Landed { request, at, .. } = row.json(1)? else { return Ok(Vec::new()) };
+        let wanted = request.changes.iter().map(|listed| (&listed.change, listed.version));
+        let rows = each_json(
+            &self.sql,
+            "SELECT j.key, f.json FROM json_each(?1) AS j JOIN submissions AS s
+               ON s.change = json_extract(j.value, '$[0]') AND s.version = json_extract(j.value, '$[1]')
+             JOIN facts AS f ON f.no = s.fact ORDER BY j.key",
+            wanted,
+            &[],
+        )?;
+        let mut records = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Fact::Submitted { row, .. } = row.json(1)? else { continue };
+            let found = request.changes.iter().enumerate().find(|(_, listed)| listed.change == row.change);
+            let Some((place, listed)) = found else { continue };
+            records.push(RecordRow {
+                change: row.change.to_string(),
+                version: row.version.0,
+                commit: listed.commit.to_string(),
+                fork: row.fork.as_ref().map(ToString::to_string),
+                agent: row.intent.agent.clone(),
+                model: row.intent.model.clone(),
+                title: row.intent.title.clone(),
+                task: row.intent.task.clone(),
+                intent: serde_json::to_string(&row.intent).unwrap_or_default(),
+                attempt: request.key.to_string(),
+                seq: no,
+                place,
+                at: at.0,
+            });
+        }
+        Ok(records)
+    }
+
+    /// Events go to the board, batched.
+    async fn to_board(&self) -> Result<(), Refusal> {
+        let repo = self.remote()?.repo;
+        let source = names::repository(&names::Remote::parent(repo.clone()));
+        loop {
+            let folded = self.scalars()?.folded.0;
+            let after = self.cursor("cursor.board")?;
+            if after >= folded {
+                return Ok(());
+            }
+            let rows = self.sql.run(
+                "SELECT no, at, json FROM facts WHERE no > ?1 ORDER BY no LIMIT ?2",
+                &[after.into(), EVENTS_MAX.into()],
+            )?;
+            let mut events = Vec::new();
+            let mut upto = after;
+            for row in &rows {
+                upto = row.number(0)?;
+                events.extend(events_of(FactNo(upto), Millis(row.number(1)?), row.json(2)?, &source));
+            }
+            if !events.is_empty() {
+                point("repository.board.before");
+                self.calls.call(&names::board(&repo), &Publish { events }).await?;
+                point("repository.board.after");
+            }
+            self.set_cursor("cursor.board", upto)?;
+        }
+    }
+
+    /// Packs that nothing names are tombstoned, then deleted; the tombstone stays.
+    async fn sweep_packs(&self, now: Millis) -> Result<(), Refusal> {
+        let before = |span: u64| Value::from(now.0.saturating_sub(span));
+        self.sql.run(
+            "UPDATE packs SET state = 'dead', at = ?3 WHERE (state = 'staged' AND at < ?1)
+               OR (state = 'candidate' AND at < ?2)",
+            &[before(STAGED_MS_MAX), before(CANDIDATE_MS_MAX), now.0.into()],
+        )?;
+        // A train that is older than one that landed of the same lane will not come again.
+        self.sql.run(
+            "UPDATE packs SET state = 'dead', at = ?1 WHERE state = 'candidate' AND EXISTS
+               (SELECT 1 FROM packs AS landed WHERE landed.state = 'live' AND landed.lane = packs.lane
+                  AND landed.train > packs.train)",
+            &[now.0.into()],
+        )?;
+        let rows = self.sql.run(
+            "SELECT key FROM packs WHERE state = 'dead' LIMIT ?1",
+            &[((DELETE_KEYS_MAX / 2) as u64).into()],
+        )?;
+        let keys = rows.iter().map(|row| Ok(row.text(0)?.to_owned())).collect::<Result<Vec<_>, SqlFault>>()?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        point("repository.sweep.tombstoned");
+        let indexes = keys.iter().map(|key| format!("{key}.idx"));
+        let all: Vec<String> = keys.iter().cloned().chain(indexes).collect();
+        self.blobs.delete(&all).await?;
+        point("repository.sweep.deleted");
+        each_json(
+            &self.sql,
+            "UPDATE packs SET state = 'gone', idx = NULL WHERE key IN (SELECT value FROM json_each(?1))",
+            &keys,
+            &[],
+        )?;
+        self.sql.run(
+            "DELETE FROM candidates WHERE at < ?1",
+            &[now.0.saturating_sub(CANDIDATE_MS_MAX).into()],
+        )?;
+        Ok(())
+    }
+
+    /// What is still to do.
+    pub(super) fn sweep(&self) -> Result<wire::SweepReply, Refusal> {
+        let folded = self.scalars()?.folded.0;
+        let outbox = match self.remote()?.fork {
+            Some(_) => 0,
+            None => {
+                let index = folded.saturating_sub(self.cursor("cursor.index")?);
+                index.max(folded.saturating_sub(self.cursor("cursor.board")?))
+            }
+        };
+        let rows = self.sql.run(
+            "SELECT count(*) FROM packs WHERE state IN ('staged', 'candidate', 'dead')",
+            &[],
+        )?;
+        let staged = rows.first().map_or(Ok(0), |row| row.number(0))?;
+        Ok(wire::SweepReply { outbox, staged })
+    }
+}
+
+/// JSON arrays of at most [`INDEX_BYTES_MAX`] bytes each.
+fn bundles(records: &[RecordRow]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for record in records {
+        let text = serde_json::to_string(record).unwrap_or_default();
+        match out.last_mut() {
+            Some(last) if last.len() + text.len() < INDEX_BYTES_MAX => {
+                last.push(',');
+                last.push_str(&text);
+            }
+            _ => out.push(format!("[{text}")),
+        }
+    }
+    out.iter_mut().for_each(|bundle| bundle.push(']'));
+    out
+}
+
+/// What a fact tells those who look on; the events of one fact are numbered within it.
+fn events_of(no: FactNo, at: Millis, fact: Fact, source: &str) -> Vec<Event> {
+    let event = |place: usize, kind: &str, change, lane, text: String| Event {
+        source: source.to_owned(),
+        number: no.0.saturating_mul(1000).saturating_add(place as u64),
+        at,
+        kind: kind.to_owned(),
+        change,
+        lane,
+        text,
+    };
+    match fact {
+        Fact::Submitted { row, .. } => {
+            let title: String = row.intent.title.chars().take(200).collect();
+            vec![event(0, "submitted", Some(row.change.clone()), Some(row.lane.clone()), title)]
+        }
+        Fact::Landed { request, .. } => {
+            let lane = request.key.lane.clone();
+            let landed = request.changes.into_iter().enumerate().map(|(place, listed)| {
+                let text = format!("landed as {}", listed.commit);
+                event(place, "landed", Some(listed.change), Some(lane.clone()), text)
+            });
+            landed.collect()
+        }
+        Fact::DirectPush { new, reason, .. } => {
+            vec![event(0, "main", None, None, format!("main was pushed to {new} {reason}").trim().to_owned())]
+        }
+        Fact::Closed { change, stage, by, .. } => {
+            let kind = serde_json::to_string(&stage).unwrap_or_default();
+            vec![event(0, kind.trim_matches('"'), Some(change), None, format!("closed by {by}"))]
+        }
+        Fact::HoldSet { change, reason } => {
+            let (kind, text) = reason.map_or(("released", String::new()), |reason| ("held", reason));
+            vec![event(0, kind, Some(change), None, text)]
+        }
+        Fact::Requeued { change } => vec![event(0, "requeued", Some(change), None, "offered again".into())],
+        Fact::FreezeSet { reason } => {
+            let (kind, text) = reason.map_or(("thawed", String::new()), |reason| ("frozen", reason));
+            vec![event(0, kind, None, None, text)]
+        }
+        _ => Vec::new(),
+    }
+}

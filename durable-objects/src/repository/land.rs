@@ -1,0 +1,177 @@
+//! Landing: loads the candidate and main's trees on its way, asks the kernel, stores its fact.
+
+use std::collections::BTreeSet;
+
+use yard_common::config::Config;
+use yard_common::landing::SignedRun;
+use yard_common::policy::Policy;
+use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal, RepoName};
+use yard_landing::land::{Configuration, Context, land, refuse_missing};
+use yard_landing::sign::{Verifier, is_signed};
+use yard_landing::{Decision, LandingAnswer, Ledger as _};
+use yard_wire::repository as wire;
+use yard_wire::token::{self, Scope};
+
+use super::ledger::SqlLedger;
+use super::{Platform, Repository};
+use crate::pack_set::Needed;
+use crate::sql::Sql;
+
+/// A landing turn, in milliseconds: the longest default run (600 s) and its assembly.
+const TURN_MS: u64 = 660_000;
+
+/// Rebuilds runners' tokens from their public parts.
+struct Tokens<'a, S> {
+    secret: &'a str,
+    repo: RepoName,
+    now: Millis,
+    sql: &'a S,
+}
+
+impl<S: Sql> Verifier for Tokens<'_, S> {
+    fn run_is_signed(&self, run: &SignedRun) -> bool {
+        let Ok(claims) = token::claims(&run.token) else { return false };
+        let may = claims.allows(Scope::Run, Some(&self.repo)) && claims.expires > self.now;
+        let revoked = self.sql.run("SELECT 1 FROM revoked WHERE token = ?1", &[claims.id.as_str().into()]);
+        let good = may && revoked.is_ok_and(|rows| rows.is_empty());
+        good && is_signed(&token::rebuild(self.secret.as_bytes(), run.token.as_str()), run)
+    }
+}
+
+/// Reads `.switchyard.toml`.
+struct Toml;
+
+impl Configuration for Toml {
+    fn policy(&self, blob: Option<(ObjectId, &[u8])>) -> Result<Policy, String> {
+        match blob {
+            None => Ok(Policy::default()),
+            Some((id, bytes)) => match Config::parse(bytes) {
+                Ok(config) => Ok(config.policy(Some(id))),
+                Err(refusal) => Err(refusal.to_string()),
+            },
+        }
+    }
+}
+
+impl<P: Platform> Repository<P> {
+    /// Asks the kernel.
+    pub(super) async fn land(
+        &self,
+        asked: wire::Land,
+        now: Millis,
+    ) -> Result<Result<wire::LandedReply, Refusal>, Refusal> {
+        self.parent_only()?;
+        let answered = self.ledger()?.landing_answer(&asked.request.key);
+        if let Some(answer) = answered {
+            return self.landing_reply(&asked, answer);
+        }
+        self.not_dead(&[&asked.request.candidate.key, &asked.request.notes.key])?;
+        self.sync_packs()?;
+        let source = format!("landing {}", asked.request.key);
+        if let Some(candidate) = self.pack(asked.request.candidate.key.as_str())? {
+            self.packs.add(&source, candidate)?;
+        }
+        self.packs.add(&source, asked.notes.clone())?;
+        let mut needed = Needed::default();
+        let mut lost = BTreeSet::new();
+        let answer = loop {
+            match self.decide_landing(&asked, &needed, &lost, now) {
+                Err(refusal) => break Err(refusal),
+                Ok(Ok(answer)) => break Ok(answer),
+                Ok(Err(missing)) => match self.packs.load(&self.blobs, &missing, &mut needed).await {
+                    Ok(none) => lost = none,
+                    Err(refusal) => break Err(refusal),
+                },
+            }
+        };
+        self.packs.forget(&source);
+        self.landing_reply(&asked, answer?)
+    }
+
+    /// One synchronous block: read, decide, store. `Err` names objects to load.
+    #[allow(clippy::type_complexity, reason = "a fault, objects to load, or the answer")]
+    fn decide_landing(
+        &self,
+        asked: &wire::Land,
+        needed: &Needed,
+        lost: &BTreeSet<ObjectId>,
+        now: Millis,
+    ) -> Result<Result<LandingAnswer, BTreeSet<ObjectId>>, Refusal> {
+        let request = &asked.request;
+        let ledger = self.ledger()?;
+        let changes: Vec<ChangeId> = request.changes.iter().map(|listed| listed.change.clone()).collect();
+        ledger.prefetch(&changes);
+        let verifier =
+            Tokens { secret: &self.secret, repo: self.remote()?.repo, now, sql: &self.sql };
+        let context =
+            Context { objects: needed, verifier: &verifier, configuration: &Toml, now, turn_ms: TURN_MS };
+        let decision = if lost.is_empty() {
+            land(&ledger, request, &context)
+        } else {
+            refuse_missing(&ledger, request, lost, &context)
+        };
+        ledger.check()?;
+        let fact = match decision {
+            Decision::Answered(answer) => return Ok(Ok(answer)),
+            Decision::Refused(refusal) => return Err(refusal),
+            Decision::Missing(ids) => return Ok(Err(ids)),
+            Decision::Fact(fact) => fact,
+        };
+        self.store_landing(ledger, asked, *fact, now).map(Ok)
+    }
+
+    /// Fact, main, notes ref, catalogue and landed rows, in one block.
+    fn store_landing(
+        &self,
+        mut ledger: SqlLedger<'_, P::Sql>,
+        asked: &wire::Land,
+        fact: Fact,
+        now: Millis,
+    ) -> Result<LandingAnswer, Refusal> {
+        let key = &asked.request.key;
+        // The packs may have gone to the sweep while objects were loaded.
+        self.not_dead(&[&asked.request.candidate.key, &asked.request.notes.key])?;
+        if matches!(fact, Fact::Landed { .. }) {
+            let rows = self.sql.run(
+                "SELECT c.commits FROM packs AS p JOIN candidates AS c ON c.attempt = p.attempt WHERE p.key = ?1",
+                &[asked.request.candidate.key.as_str().into()],
+            )?;
+            if let Some(row) = rows.first() {
+                let commits: Vec<wire::CommitInfo> = row.json(0)?;
+                ledger.seconds.extend(commits.iter().map(|commit| (commit.id, commit.seconds)));
+            }
+            let staged = self.pack(asked.request.candidate.key.as_str())?;
+            if staged.is_none_or(|staged| staged.pack != asked.request.candidate) {
+                return Err(Refusal::Malformed { why: "the candidate was not staged".into() });
+            }
+            if asked.notes.pack != asked.request.notes {
+                return Err(Refusal::Malformed { why: "the notes pack is not the request's".into() });
+            }
+            self.put_pack(&asked.notes, "candidate", now)?;
+            ledger.put_commits(std::slice::from_ref(&asked.notes_commit));
+        }
+        ledger.apply(fact, now);
+        let answer = ledger.landing_answer(key);
+        self.save(ledger)?;
+        answer.ok_or(Refusal::Internal { during: "landing".into() })
+    }
+
+    fn landing_reply(
+        &self,
+        asked: &wire::Land,
+        answer: LandingAnswer,
+    ) -> Result<Result<wire::LandedReply, Refusal>, Refusal> {
+        let head = match answer {
+            LandingAnswer::Refused { refusal, .. } => return Ok(Err(refusal)),
+            LandingAnswer::Landed { tip } => tip,
+        };
+        let first = asked.request.changes.first().map(|listed| listed.change.as_str());
+        let rows = self.sql.run(
+            "SELECT max(f.no) FROM fact_changes AS c JOIN facts AS f ON f.no = c.no
+             WHERE c.change = ?1 AND f.kind = 'landed' HAVING count(*) > 0",
+            &[first.unwrap_or_default().into()],
+        )?;
+        let fact = rows.first().map_or(Ok(0), |row| row.number(0))?;
+        Ok(Ok(wire::LandedReply { head, fact: yard_common::FactNo(fact) }))
+    }
+}

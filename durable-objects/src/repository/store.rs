@@ -1,0 +1,256 @@
+//! Writes a block: what cannot mislead first, then the facts by one statement, then their folds, and
+//! the row that says so last.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::ledger::{Pending, SqlLedger, claim_json, fork_text, parents_text, path_text, step_json};
+use super::tables::{Scalars, StateRow, changes_of};
+use crate::point;
+use crate::sql::{Sql, SqlFault, VALUE_BYTES_MAX, Value, each_json};
+
+/// Writes all that the ledger gathered, in one synchronous block; answers with the scalars after it.
+///
+/// `None`: the facts are written, their folds not wholly. The object is to be read anew, which folds
+/// them again.
+///
+/// # Errors
+/// [`SqlFault`] when nothing that decides was written.
+pub(crate) fn save<S: Sql>(ledger: SqlLedger<'_, S>) -> Result<Option<Scalars>, SqlFault> {
+    ledger.check()?;
+    let SqlLedger { sql, scalars, pending, .. } = ledger;
+    point("repository.before-save");
+    commits(sql, &pending)?;
+    facts(sql, &pending)?;
+    point("repository.after-fact");
+    let mut scalars = scalars;
+    let folded = folds(sql, &pending, scalars.place).and_then(|place| {
+        scalars.place = place;
+        scalars.write(sql)
+    });
+    point("repository.after-fold");
+    match folded {
+        Ok(()) => Ok(Some(scalars)),
+        Err(fault) if pending.facts.is_empty() => Err(fault),
+        Err(fault) => {
+            crate::points::log(&format!("a fold was cut off: {fault}"));
+            Ok(None)
+        }
+    }
+}
+
+fn commits(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    let rows = pending.commit_order.iter().filter_map(|id| {
+        let new = pending.commits.get(id)?;
+        let parents = parents_text(&new.info.parents);
+        Some(json!([id, new.info.tree, parents, new.seconds, new.info.generation]))
+    });
+    each_json(
+        sql,
+        "INSERT OR IGNORE INTO commits (id, tree, parents, seconds, generation)
+         SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+                json_extract(value, '$[3]'), json_extract(value, '$[4]') FROM json_each(?1) ORDER BY key",
+        rows,
+        &[],
+    )?;
+    Ok(())
+}
+
+/// The name of a fact's kind, as its JSON has it.
+fn kind_of(json: &str) -> &str {
+    let rest = json.strip_prefix("{\"fact\":\"").unwrap_or_default();
+    rest.split('"').next().unwrap_or_default()
+}
+
+/// All facts of the block by one statement: several rows as parameters, or as one JSON array.
+fn facts(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    let mut texts = Vec::with_capacity(pending.facts.len());
+    for (no, at, fact) in &pending.facts {
+        let json = serde_json::to_string(fact).map_err(|fault| SqlFault(fault.to_string()))?;
+        if json.len() > VALUE_BYTES_MAX {
+            return Err(SqlFault(format!("a fact of {} bytes", json.len())));
+        }
+        texts.push((*no, *at, json));
+    }
+    // 24 facts of four parameters are below the 100 of the platform; a batch of more goes as text.
+    for bundle in texts.chunks(24) {
+        let marks = vec!["(?, ?, ?, ?)"; bundle.len()].join(", ");
+        let params: Vec<Value> = bundle
+            .iter()
+            .flat_map(|(no, at, json)| {
+                [no.0.into(), at.0.into(), kind_of(json).into(), Value::Text(json.clone())]
+            })
+            .collect();
+        sql.run(&format!("INSERT INTO facts (no, at, kind, json) VALUES {marks}"), &params)?;
+    }
+    Ok(())
+}
+
+fn bulk<T: Serialize>(
+    sql: &impl Sql,
+    statement: &str,
+    rows: impl IntoIterator<Item = T>,
+) -> Result<(), SqlFault> {
+    each_json(sql, statement, rows, &[]).map(|_| ())
+}
+
+/// The folds; answers with the last place given in the catalogue.
+fn folds(sql: &impl Sql, pending: &Pending, place: u64) -> Result<u64, SqlFault> {
+    rows(sql, pending)?;
+    states(sql, pending)?;
+    main(sql, pending)?;
+    refs(sql, pending)?;
+    rest(sql, pending)?;
+    packs(sql, pending, place)
+}
+
+fn rows(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    let of_facts = pending.facts.iter().flat_map(|(no, _, fact)| {
+        changes_of(fact).into_iter().map(move |change| json!([change, no])).collect::<Vec<_>>()
+    });
+    bulk(
+        sql,
+        "INSERT OR IGNORE INTO fact_changes (change, no)
+         SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?1)",
+        of_facts,
+    )?;
+    let rows = || pending.rows.values();
+    bulk(
+        sql,
+        "INSERT OR REPLACE INTO submissions (seq, change, version, fact)
+         SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+                json_extract(value, '$[3]') FROM json_each(?1)",
+        rows().map(|(row, no)| json!([row.seq, row.change, row.version, no])),
+    )?;
+    let commits = rows().flat_map(|(row, _)| {
+        row.commits.iter().map(move |id| json!([id, row.change, row.version]))
+    });
+    bulk(
+        sql,
+        "INSERT OR IGNORE INTO version_commits (id, change, version) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
+        commits,
+    )?;
+    bulk(
+        sql,
+        "DELETE FROM paths WHERE change IN (SELECT value FROM json_each(?1))",
+        rows().map(|(row, _)| &row.change),
+    )?;
+    // Of two versions in one block the newest one's paths count.
+    let newest = pending.rows.iter().filter(|((change, version), _)| {
+        !pending.rows.contains_key(&(change.clone(), version.next()))
+    });
+    let paths = newest.flat_map(|(_, (row, _))| {
+        let fork = fork_text(row.fork.as_ref());
+        row.edits.iter().map(move |edit| json!([fork, path_text(&edit.path), row.change]))
+    });
+    bulk(
+        sql,
+        "INSERT OR IGNORE INTO paths (fork, path, change) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
+        paths,
+    )
+}
+
+fn states(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    let states = pending.states.iter().map(|(change, (state, upto))| {
+        let text = serde_json::to_string(&StateRow::from(state)).unwrap_or_default();
+        json!([change, text, upto])
+    });
+    bulk(
+        sql,
+        "INSERT OR REPLACE INTO changes (change, state, upto) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
+        states,
+    )?;
+    bulk(
+        sql,
+        "INSERT OR REPLACE INTO landings (id, change, version) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
+        pending.landings.values().map(|standing| json!([standing.commit, standing.change, standing.version])),
+    )?;
+    // What has landed needs its contents no longer: they are in the landed pack.
+    bulk(
+        sql,
+        "DELETE FROM contents WHERE change IN (SELECT value FROM json_each(?1))",
+        pending.landings.values().map(|standing| &standing.change),
+    )
+}
+
+/// Marks the tips and all their ancestors as once on main.
+fn main(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    for tip in &pending.tips {
+        sql.run(
+            "WITH RECURSIVE k (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM k WHERE n < 63),
+             up (id) AS (
+               SELECT id FROM commits WHERE id = ?1 AND ever = 0
+               UNION
+               SELECT c.id FROM up JOIN commits AS u ON u.id = up.id JOIN k ON k.n * 40 < length(u.parents)
+                 JOIN commits AS c ON c.id = substr(u.parents, k.n * 40 + 1, 40) WHERE c.ever = 0)
+             UPDATE commits SET ever = 1 WHERE id IN (SELECT id FROM up)",
+            &[tip.into()],
+        )?;
+    }
+    bulk(
+        sql,
+        "INSERT OR REPLACE INTO steps (tip, json) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]') FROM json_each(?1)",
+        pending.steps.iter().map(|(tip, step)| json!([tip, step_json(step)])),
+    )
+}
+
+fn refs(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    let set = pending.refs.iter().filter_map(|(name, target)| {
+        target.map(|target| json!([name, target, pending.peeled.get(name)]))
+    });
+    bulk(
+        sql,
+        "INSERT OR REPLACE INTO refs (name, target, peeled) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
+        set,
+    )?;
+    bulk(
+        sql,
+        "DELETE FROM refs WHERE name IN (SELECT value FROM json_each(?1))",
+        pending.refs.iter().filter(|(_, target)| target.is_none()).map(|(name, _)| name),
+    )
+}
+
+fn rest(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    bulk(
+        sql,
+        "INSERT OR REPLACE INTO claims (fence, until, ended, json) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]')
+         FROM json_each(?1)",
+        pending
+            .claims
+            .iter()
+            .map(|(fence, (claim, ended))| json!([fence, claim.until, u8::from(*ended), claim_json(claim)])),
+    )?;
+    bulk(
+        sql,
+        "INSERT OR REPLACE INTO lanes (lane, epoch) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]') FROM json_each(?1)",
+        pending.lanes.iter().map(|(lane, epoch)| json!([lane, epoch])),
+    )?;
+    bulk(
+        sql,
+        "INSERT OR IGNORE INTO answers (kind, key, json) SELECT json_extract(value, '$[0]'),
+           json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
+        pending.answers.iter().map(|((kind, key), json)| json!([kind, key, json])),
+    )
+}
+
+/// Packs that belong to the catalogue from now on get the next places.
+fn packs(sql: &impl Sql, pending: &Pending, place: u64) -> Result<u64, SqlFault> {
+    let mut place = place;
+    for pack in &pending.live_packs {
+        sql.run(
+            "UPDATE packs SET state = 'live', place = ?2, attempt = NULL WHERE key = ?1 AND state <> 'live'",
+            &[pack.key.as_str().into(), (place + 1).into()],
+        )?;
+        place += 1;
+    }
+    Ok(place)
+}
+
