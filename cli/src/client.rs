@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use yard_common::fact::Fact;
 use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName};
 use yard_wire::api::{
-    ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken, Reason,
-    Record, RepoReply, StatusReply, SubmitChanges, SubmitReply, TokenReply,
+    ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken, Reason, Record,
+    RepoReply, StatusReply, SubmitChanges, SubmitReply, TokenReply,
 };
 use yard_wire::board::EventsReply;
 use yard_wire::lane::{Lease, Renew, Report, StatusReply as LaneStatus, Work};
@@ -68,11 +68,7 @@ impl Client {
             .timeout_connect(Some(Duration::from_secs(10)))
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
-        Self {
-            agent: config.new_agent(),
-            url: url.trim_end_matches('/').to_owned(),
-            token: token.to_owned(),
-        }
+        Self { agent: config.new_agent(), url: url.trim_end_matches('/').to_owned(), token: token.to_owned() }
     }
 
     /// The platform's address, without a trailing slash.
@@ -172,9 +168,7 @@ enum Answer<T> {
     Wait(Problem, u32),
 }
 
-fn read<T: DeserializeOwned>(
-    mut answer: ureq::http::Response<ureq::Body>,
-) -> Result<Answer<T>, ClientError> {
+fn read<T: DeserializeOwned>(mut answer: ureq::http::Response<ureq::Body>) -> Result<Answer<T>, ClientError> {
     let status = answer.status().as_u16();
     let limit = 64 * 1024 * 1024;
     let body = answer
@@ -207,9 +201,8 @@ fn read<T: DeserializeOwned>(
 pub fn fresh_key() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let nanos = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |span| span.as_nanos());
+    let nanos =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |span| span.as_nanos());
     format!("cli-{}-{nanos}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -243,7 +236,12 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn submit(&self, repo: &RepoName, body: &SubmitChanges, key: &str) -> Result<SubmitReply, ClientError> {
+    pub fn submit(
+        &self,
+        repo: &RepoName,
+        body: &SubmitChanges,
+        key: &str,
+    ) -> Result<SubmitReply, ClientError> {
         self.post_keyed(&format!("/api/repos/{repo}/changes"), body, key)
     }
 
@@ -290,7 +288,12 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn act_on_repo(&self, repo: &RepoName, act: &str, reason: &str) -> Result<serde_json::Value, ClientError> {
+    pub fn act_on_repo(
+        &self,
+        repo: &RepoName,
+        act: &str,
+        reason: &str,
+    ) -> Result<serde_json::Value, ClientError> {
         let body = Reason { reason: reason.to_owned() };
         self.post(&format!("/api/repos/{repo}/{act}"), &body)
     }
@@ -368,7 +371,12 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn report(&self, repo: &RepoName, lane: &LaneName, body: &Report) -> Result<serde_json::Value, ClientError> {
+    pub fn report(
+        &self,
+        repo: &RepoName,
+        lane: &LaneName,
+        body: &Report,
+    ) -> Result<serde_json::Value, ClientError> {
         self.post(&format!("/api/repos/{repo}/lanes/{lane}/report"), body)
     }
 }

@@ -83,7 +83,13 @@ pub fn parse(text: &str) -> Result<Summary, String> {
     Ok(summary)
 }
 
-fn start(element: &BytesStart<'_>, suites: &mut u32, case: &mut Option<Case>, summary: &mut Summary, empty: bool) {
+fn start(
+    element: &BytesStart<'_>,
+    suites: &mut u32,
+    case: &mut Option<Case>,
+    summary: &mut Summary,
+    empty: bool,
+) {
     match element.local_name().as_ref() {
         "testsuite" | "testsuites" => *suites += 1,
         "testcase" => {

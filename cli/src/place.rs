@@ -34,12 +34,12 @@ impl Place {
     /// # Errors
     /// When neither flag, environment nor clone say where it is or who asks.
     pub fn client(&self) -> Result<Client> {
-        let url = self.setting(self.url.as_deref(), "switchyard.url").context(
-            "no platform: pass --url, set YARD_URL, or work inside a clone made by `yard clone`",
-        )?;
-        let token = self.setting(self.token.as_deref(), "switchyard.token").context(
-            "no token: pass --token, set YARD_TOKEN, or work inside a clone made by `yard clone`",
-        )?;
+        let url = self
+            .setting(self.url.as_deref(), "switchyard.url")
+            .context("no platform: pass --url, set YARD_URL, or work inside a clone made by `yard clone`")?;
+        let token = self
+            .setting(self.token.as_deref(), "switchyard.token")
+            .context("no token: pass --token, set YARD_TOKEN, or work inside a clone made by `yard clone`")?;
         Ok(Client::new(&url, &token))
     }
 

@@ -62,10 +62,17 @@ impl Runner {
     ///
     /// # Errors
     /// When the working folder cannot be made.
-    pub fn new(client: Client, repo: RepoName, lanes: Vec<LaneName>, work: PathBuf, label: &str) -> Result<Self> {
+    pub fn new(
+        client: Client,
+        repo: RepoName,
+        lanes: Vec<LaneName>,
+        work: PathBuf,
+        label: &str,
+    ) -> Result<Self> {
         fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
         let host = fs::read_to_string("/etc/hostname").unwrap_or_default();
-        let name = format!("{}-{}", host.trim().replace(|c: char| !c.is_ascii_alphanumeric(), "-"), fresh_key());
+        let name =
+            format!("{}-{}", host.trim().replace(|c: char| !c.is_ascii_alphanumeric(), "-"), fresh_key());
         let id = RunnerId::new(name.trim_start_matches('-'))?;
         Ok(Self { client, repo, lanes, id, work, environment: environment(label) })
     }
@@ -282,7 +289,9 @@ fn describe(result: &RunResult, fault: Option<&str>) -> String {
         (Some(fault), _) => format!("no complete result: {fault}"),
         (None, true) => format!("green, {} tests", result.ran),
         (None, false) if result.ran == 0 => "no test ran".to_owned(),
-        (None, false) => format!("red, {} of {} failed: {}", result.failed.len(), result.ran, result.failed.join(", ")),
+        (None, false) => {
+            format!("red, {} of {} failed: {}", result.failed.len(), result.ran, result.failed.join(", "))
+        }
     }
 }
 
@@ -383,7 +392,10 @@ mod tests {
         let names: std::collections::BTreeSet<&str> =
             text.lines().filter_map(|line| line.split('=').next()).collect();
         for name in &names {
-            assert!(["PATH", "HOME", "TMPDIR", "LANG", "CI", "PWD", "OLDPWD", "_", "SHLVL"].contains(name), "{name}");
+            assert!(
+                ["PATH", "HOME", "TMPDIR", "LANG", "CI", "PWD", "OLDPWD", "_", "SHLVL"].contains(name),
+                "{name}"
+            );
         }
     }
 
@@ -398,7 +410,10 @@ mod tests {
         assert_eq!(ended, None);
         assert!(why.unwrap().contains("longer than 1 s"));
         assert!(began.elapsed() < Duration::from_secs(10));
-        let left = Command::new("sh").args(["-c", "ps -eo args | grep -c '[s]leep 60; echo late'"]).output().unwrap();
+        let left = Command::new("sh")
+            .args(["-c", "ps -eo args | grep -c '[s]leep 60; echo late'"])
+            .output()
+            .unwrap();
         assert_eq!(String::from_utf8_lossy(&left.stdout).trim(), "0");
     }
 

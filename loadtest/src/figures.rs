@@ -49,8 +49,9 @@ impl Figures {
     /// None yet; `name` is the file's.
     #[must_use]
     pub fn new(name: &str, seed: u64) -> Self {
-        let commit = yard_cli::git::run(std::path::Path::new("."), None, &["rev-parse", "--short=12", "HEAD"])
-            .unwrap_or_else(|_| "unknown".to_owned());
+        let commit =
+            yard_cli::git::run(std::path::Path::new("."), None, &["rev-parse", "--short=12", "HEAD"])
+                .unwrap_or_else(|_| "unknown".to_owned());
         Self { name: name.to_owned(), seed, commit, list: Vec::new() }
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -63,7 +63,7 @@ pub struct Ready {
 #[derive(Debug)]
 pub struct Platform {
     child: Option<Child>,
-    lines: mpsc::Receiver<Ready>,
+    lines: Mutex<mpsc::Receiver<Ready>>,
     ready: Ready,
     /// The platform's log.
     pub log: PathBuf,
@@ -119,12 +119,15 @@ impl Platform {
             }
         });
         match lines.recv_timeout(START_MAX) {
-            Ok(ready) => Ok(Self { child: Some(child), lines, ready, log }),
+            Ok(ready) => Ok(Self { child: Some(child), lines: Mutex::new(lines), ready, log }),
             Err(_) => {
                 let _ = child.kill();
                 let text = fs::read_to_string(&log).unwrap_or_default();
                 let tail: Vec<&str> = text.lines().rev().take(20).collect();
-                bail!("the platform did not start:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"))
+                bail!(
+                    "the platform did not start:\n{}",
+                    tail.into_iter().rev().collect::<Vec<_>>().join("\n")
+                )
             }
         }
     }
@@ -145,7 +148,12 @@ impl Platform {
     ///
     /// # Errors
     /// Never in practice: the id is well formed.
-    pub fn token(&self, repo: Option<&RepoName>, fork: Option<&ForkName>, scopes: &[Scope]) -> Result<String> {
+    pub fn token(
+        &self,
+        repo: Option<&RepoName>,
+        fork: Option<&ForkName>,
+        scopes: &[Scope],
+    ) -> Result<String> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_millis();
         let claims = Claims {
             id: TokenId::new(fresh_key())?,
@@ -170,7 +178,8 @@ impl Platform {
     /// # Errors
     /// When none comes in time.
     pub fn wait_for_respawn(&mut self) -> Result<()> {
-        self.ready = self.lines.recv_timeout(START_MAX).context("workerd did not come back")?;
+        let lines = self.lines.get_mut().map_err(|_| anyhow::anyhow!("the server's reader broke"))?;
+        self.ready = lines.recv_timeout(START_MAX).context("workerd did not come back")?;
         Ok(())
     }
 
@@ -179,9 +188,8 @@ impl Platform {
     /// # Errors
     /// When there is no such process.
     pub fn kill_workerd(&self) -> Result<()> {
-        let done = Command::new("sh")
-            .args(["-c", &format!("kill -9 {}", self.ready.workerd_pid)])
-            .status()?;
+        let done =
+            Command::new("sh").args(["-c", &format!("kill -9 {}", self.ready.workerd_pid)]).status()?;
         if done.success() { Ok(()) } else { bail!("workerd {} cannot be ended", self.ready.workerd_pid) }
     }
 

@@ -228,7 +228,11 @@ fn version_tree(folder: &Path, row: &Submission) -> Result<Option<String>> {
         }
         let out = child.wait_with_output()?;
         if !out.status.success() {
-            bail!("git {}: {}", args.first().copied().unwrap_or_default(), String::from_utf8_lossy(&out.stderr));
+            bail!(
+                "git {}: {}",
+                args.first().copied().unwrap_or_default(),
+                String::from_utf8_lossy(&out.stderr)
+            );
         }
         Ok(String::from_utf8_lossy(&out.stdout).trim_end().to_owned())
     };
@@ -239,7 +243,8 @@ fn version_tree(folder: &Path, row: &Submission) -> Result<Option<String>> {
         lines.extend_from_slice(edit.path.as_bytes());
         lines.push(0);
     }
-    run(&["read-tree", &row.base.tree.to_string()], &[]).context("the base tree is not in any fetched history")?;
+    run(&["read-tree", &row.base.tree.to_string()], &[])
+        .context("the base tree is not in any fetched history")?;
     run(&["update-index", "-z", "--index-info"], &lines)?;
     let tree = run(&["write-tree"], &[]).ok();
     let _ = std::fs::remove_file(&index);

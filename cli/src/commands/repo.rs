@@ -27,6 +27,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&made);
     }
-    println!("repository {}\nurl        {}\ntoken      {}  (admin, shown once)", made.repo, made.url, made.token);
+    println!(
+        "repository {}\nurl        {}\ntoken      {}  (admin, shown once)",
+        made.repo, made.url, made.token
+    );
     Ok(())
 }

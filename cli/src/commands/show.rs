@@ -31,11 +31,20 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     println!("change   {} v{}  {}", status.change, status.version, stage(status.stage));
     println!("why      {}", status.reason);
     println!("title    {}", row.intent.title);
-    println!("by       {} <{}>{}", row.author.name, row.author.email,
-        row.fork.as_ref().map(|fork| format!(", fork {fork}")).unwrap_or_default());
-    for (name, text) in [("task", &row.intent.task), ("plan", &row.intent.plan), ("review", &row.intent.review),
-        ("tests", &row.intent.tests), ("agent", &row.intent.agent), ("model", &row.intent.model)]
-    {
+    println!(
+        "by       {} <{}>{}",
+        row.author.name,
+        row.author.email,
+        row.fork.as_ref().map(|fork| format!(", fork {fork}")).unwrap_or_default()
+    );
+    for (name, text) in [
+        ("task", &row.intent.task),
+        ("plan", &row.intent.plan),
+        ("review", &row.intent.review),
+        ("tests", &row.intent.tests),
+        ("agent", &row.intent.agent),
+        ("model", &row.intent.model),
+    ] {
         if !text.is_empty() {
             println!("{name:<8} {}", text.replace('\n', "\n         "));
         }
@@ -69,9 +78,12 @@ fn event(number: FactNo, at: Millis, fact: &Fact, change: &ChangeId) {
         Fact::HoldSet { reason: None, .. } => line("released".into()),
         Fact::Requeued { .. } => line("offered again".into()),
         Fact::LandingRefused { refusal, .. } => line(format!("landing refused: {refusal}")),
-        other => line(serde_json::to_value(other).ok()
-            .and_then(|value| value.get("fact").and_then(|name| name.as_str().map(str::to_owned)))
-            .unwrap_or_default()),
+        other => line(
+            serde_json::to_value(other)
+                .ok()
+                .and_then(|value| value.get("fact").and_then(|name| name.as_str().map(str::to_owned)))
+                .unwrap_or_default(),
+        ),
     }
 }
 

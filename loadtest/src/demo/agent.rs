@@ -70,7 +70,10 @@ fn edits(args: &Args, read: impl Fn(&str) -> Result<String>) -> Result<BTreeMap<
         }
         Task::Greeting => {
             let word = args.word.to_uppercase();
-            edits.insert("src/greeting.js".to_owned(), format!("export const GREETING = \"{word} greets you\";\n"));
+            edits.insert(
+                "src/greeting.js".to_owned(),
+                format!("export const GREETING = \"{word} greets you\";\n"),
+            );
         }
         Task::Break => {
             let text = read("src/text.js")?.replace("toUpperCase", "toLowerCase");
@@ -106,7 +109,8 @@ pub fn run(args: &Args) -> Result<()> {
     let parent = format!("{}/{}.git", args.url, args.repo);
     sandbox.git(".", token, &["clone", "-q", &parent, "clone"])?;
     let edits = edits(args, |path| {
-        std::fs::read_to_string(sandbox.join("clone").join(path)).with_context(|| format!("{path} is missing"))
+        std::fs::read_to_string(sandbox.join("clone").join(path))
+            .with_context(|| format!("{path} is missing"))
     })?;
     let change = match args.via {
         Via::Git => by_git(args, &sandbox, &edits)?,

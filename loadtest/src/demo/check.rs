@@ -64,7 +64,12 @@ fn stages(world: &World<'_>) -> Result<()> {
     for change in world.changes {
         by_task.entry(world.part(change)?.task).or_default().push(change);
     }
-    ensure!(world.changes.len() == world.parts.len(), "{} changes of {} agents", world.changes.len(), world.parts.len());
+    ensure!(
+        world.changes.len() == world.parts.len(),
+        "{} changes of {} agents",
+        world.changes.len(),
+        world.parts.len()
+    );
     for change in by_task.get(&Task::Feature).into_iter().flatten() {
         ensure!(change.stage == Stage::Landed, "{} did not land: {}", change.title, change.reason);
     }
@@ -109,7 +114,10 @@ fn own_commits(world: &World<'_>) -> Result<Vec<(String, ChangeStatus)>> {
         let paths = world.git(&["diff-tree", "-r", "--no-commit-id", "--name-only", commit])?;
         let paths: BTreeSet<&str> = paths.lines().collect();
         let expected = expected_paths(part);
-        ensure!(paths == expected.iter().map(String::as_str).collect(), "{commit} changes {paths:?}, not {expected:?}");
+        ensure!(
+            paths == expected.iter().map(String::as_str).collect(),
+            "{commit} changes {paths:?}, not {expected:?}"
+        );
         let note = world.git(&["notes", "--ref=intent", "show", commit])?;
         ensure!(
             note.contains(change.change.as_str()) && note.contains(&part.fork),
@@ -145,7 +153,10 @@ fn same_as_a_sequential_model(world: &World<'_>, commits: &[(String, ChangeStatu
         let edits: Vec<(String, String)> = match part.task {
             Task::Feature => {
                 let index = project::index_with(&read("features.txt")?, part.word);
-                project::feature(part.word, part.number).into_iter().chain([("features.txt".to_owned(), index)]).collect()
+                project::feature(part.word, part.number)
+                    .into_iter()
+                    .chain([("features.txt".to_owned(), index)])
+                    .collect()
             }
             Task::Greeting => vec![(
                 "src/greeting.js".to_owned(),
@@ -157,7 +168,8 @@ fn same_as_a_sequential_model(world: &World<'_>, commits: &[(String, ChangeStatu
             world.sandbox.write(&format!("check/{path}"), &content)?;
         }
         world.git(&["add", "-A"])?;
-        let (model, main) = (world.git(&["write-tree"])?, world.git(&["rev-parse", &format!("{commit}^{{tree}}")])?);
+        let (model, main) =
+            (world.git(&["write-tree"])?, world.git(&["rev-parse", &format!("{commit}^{{tree}}")])?);
         ensure!(model == main, "after {commit} the model has tree {model}, main has {main}");
     }
     world.git(&["checkout", "-q", "--force", "main"])?;
@@ -184,6 +196,9 @@ fn records(world: &World<'_>) -> Result<()> {
     let recorded: BTreeSet<String> = records.iter().map(|record| record.commit.to_string()).collect();
     let landed: BTreeSet<String> =
         world.changes.iter().filter_map(|change| change.commit.map(|commit| commit.to_string())).collect();
-    ensure!(recorded == landed && records.len() == landed.len(), "the index records {recorded:?}, landed are {landed:?}");
+    ensure!(
+        recorded == landed && records.len() == landed.len(),
+        "the index records {recorded:?}, landed are {landed:?}"
+    );
     Ok(())
 }

@@ -8,9 +8,9 @@ use yard_loadtest::Sandbox;
 
 /// Words that features are named after; the seed picks.
 pub const WORDS: [&str; 32] = [
-    "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty", "knoll", "larch",
-    "maple", "north", "ocean", "prairie", "quartz", "river", "stone", "tundra", "umber", "valley", "willow",
-    "xenon", "yarrow", "zephyr", "basalt", "canyon", "dune", "estuary", "forest", "glacier",
+    "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty", "knoll",
+    "larch", "maple", "north", "ocean", "prairie", "quartz", "river", "stone", "tundra", "umber", "valley",
+    "willow", "xenon", "yarrow", "zephyr", "basalt", "canyon", "dune", "estuary", "forest", "glacier",
 ];
 
 const CONFIG: &str = r#"# How changes to this repository are tested and merged.
@@ -65,7 +65,10 @@ pub fn files() -> Vec<(String, String)> {
     let mut files = vec![
         (".switchyard.toml".to_owned(), CONFIG.to_owned()),
         (".gitignore".to_owned(), "report.xml\n".to_owned()),
-        ("package.json".to_owned(), "{ \"name\": \"harbour\", \"private\": true, \"type\": \"module\" }\n".to_owned()),
+        (
+            "package.json".to_owned(),
+            "{ \"name\": \"harbour\", \"private\": true, \"type\": \"module\" }\n".to_owned(),
+        ),
         ("features.txt".to_owned(), "harbour\n".to_owned()),
         ("src/text.js".to_owned(), CORE.to_owned()),
         ("src/greeting.js".to_owned(), "export const GREETING = \"Hello\";\n".to_owned()),

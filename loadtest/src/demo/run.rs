@@ -93,7 +93,14 @@ pub fn run(args: &Args) -> Result<()> {
     drop(runners);
     steps.done("every change landed or waits for its author");
 
-    check::outcome(&check::World { client: &client, repo: &repo, base: &base, parts: &parts, changes: &changes, sandbox: &sandbox })?;
+    check::outcome(&check::World {
+        client: &client,
+        repo: &repo,
+        base: &base,
+        parts: &parts,
+        changes: &changes,
+        sandbox: &sandbox,
+    })?;
     steps.done("outcome checked with git alone");
 
     report(&sandbox, &changes, &steps.list)?;
@@ -104,7 +111,9 @@ pub fn run(args: &Args) -> Result<()> {
     let token = client.token().to_owned();
     let pid = platform.leave_up();
     println!("\nThe platform is up at {url} (stop it with: kill {pid}). Look around:");
-    println!("  export YARD_URL={url} YARD_REPO={repo} YARD_TOKEN={token}\n  target/debug/yard status --all 20");
+    println!(
+        "  export YARD_URL={url} YARD_REPO={repo} YARD_TOKEN={token}\n  target/debug/yard status --all 20"
+    );
     Ok(())
 }
 
@@ -136,7 +145,12 @@ fn found(platform: &Platform, client: &Client, repo: &RepoName, sandbox: &Sandbo
     Ok(base)
 }
 
-fn start_runners(platform: &Platform, repo: &RepoName, sandbox: &Sandbox, count: usize) -> Result<Vec<Child>> {
+fn start_runners(
+    platform: &Platform,
+    repo: &RepoName,
+    sandbox: &Sandbox,
+    count: usize,
+) -> Result<Vec<Child>> {
     let yard = std::env::current_exe()?.with_file_name("yard");
     if !yard.exists() {
         bail!("{} is missing: run cargo build", yard.display());
@@ -160,7 +174,12 @@ fn start_runners(platform: &Platform, repo: &RepoName, sandbox: &Sandbox, count:
         .collect()
 }
 
-fn start_agents(platform: &Platform, client: &Client, repo: &RepoName, parts: &[Part]) -> Result<Vec<(String, Child)>> {
+fn start_agents(
+    platform: &Platform,
+    client: &Client,
+    repo: &RepoName,
+    parts: &[Part],
+) -> Result<Vec<(String, Child)>> {
     let mut order: Vec<&Part> = parts.iter().collect();
     order.sort_by_key(|part| part.after_ms);
     let began = Instant::now();
@@ -172,7 +191,11 @@ fn start_agents(platform: &Platform, client: &Client, repo: &RepoName, parts: &[
         command.args(["agent", "--url", platform.url(), "--repo", repo.as_str(), "--fork", &part.fork]);
         command.args(["--task", value(&part.task).as_str(), "--via", value(&part.via).as_str()]);
         command.args(["--word", part.word, "--number", &part.number.to_string()]);
-        command.env("YARD_TOKEN", &fork.token).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .env("YARD_TOKEN", &fork.token)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         agents.push((part.fork.clone(), command.spawn().context("an agent cannot be started")?));
     }
     Ok(agents)
@@ -195,7 +218,11 @@ fn collect(agents: &mut Vec<(String, Child)>) -> Result<()> {
 
 fn report(sandbox: &Sandbox, changes: &[ChangeStatus], steps: &[(String, f64)]) -> Result<()> {
     println!("\nmain, newest first, with the intent of each landed change:\n");
-    let log = sandbox.git("check", None, &["log", "--notes=intent", "--format=%C(yellow)%h%C(reset) %s%n%N", "-n", "3", "main"])?;
+    let log = sandbox.git(
+        "check",
+        None,
+        &["log", "--notes=intent", "--format=%C(yellow)%h%C(reset) %s%n%N", "-n", "3", "main"],
+    )?;
     for line in log.lines() {
         println!("  {line}");
     }
@@ -214,7 +241,8 @@ fn report(sandbox: &Sandbox, changes: &[ChangeStatus], steps: &[(String, f64)]) 
         })
         .collect();
     print!("{}", output::table(&["agent", "change", "stage", "why"], &rows));
-    let rows: Vec<Vec<String>> = steps.iter().map(|(name, s)| vec![name.clone(), format!("{s:.1}")]).collect();
+    let rows: Vec<Vec<String>> =
+        steps.iter().map(|(name, s)| vec![name.clone(), format!("{s:.1}")]).collect();
     print!("\n{}", output::table(&["step", "seconds"], &rows));
     Ok(())
 }

@@ -51,7 +51,12 @@ pub fn until_settled(client: &Client, repo: &RepoName, expected: usize) -> Resul
                 .filter(|change| !rests(change.stage))
                 .map(|change| format!("{} {:?}: {}", change.change, change.stage, change.reason))
                 .collect();
-            bail!("not settled after {} s ({} of {expected} changes):\n{}", SETTLE_MAX.as_secs(), changes.len(), left.join("\n"));
+            bail!(
+                "not settled after {} s ({} of {expected} changes):\n{}",
+                SETTLE_MAX.as_secs(),
+                changes.len(),
+                left.join("\n")
+            );
         }
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -83,7 +88,13 @@ fn bar(changes: &[ChangeStatus], expected: usize, began: Instant) {
 fn lines(changes: &[ChangeStatus], seen: &mut BTreeMap<ChangeId, Stage>, began: Instant) {
     for change in changes.iter().rev() {
         if seen.insert(change.change.clone(), change.stage) != Some(change.stage) {
-            eprintln!("{:6.1} s  {:?}: {} ({})", began.elapsed().as_secs_f64(), change.stage, change.title, change.reason);
+            eprintln!(
+                "{:6.1} s  {:?}: {} ({})",
+                began.elapsed().as_secs_f64(),
+                change.stage,
+                change.title,
+                change.reason
+            );
         }
     }
 }

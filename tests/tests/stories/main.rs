@@ -1,0 +1,8 @@
+//! Stories: real git and the real client against the real platform in workerd.
+//!
+//! Few of them: rules are tested in the engine, stories prove the wiring. Each has a repository of
+//! its own on one shared platform.
+
+mod git_http;
+mod landing;
+mod refusals;
