@@ -159,10 +159,21 @@ pub fn candidate_ref(attempt: &AttemptId) -> Result<RefName, Refusal> {
 impl Lane {
     /// Decides on an input, applies what follows, and returns the facts to be stored.
     ///
-    /// When they cannot be stored, this state must be thrown away and read anew.
-    pub fn feed(&mut self, input: Input, world: &World, now: Millis) -> Fed {
+    /// When they cannot be stored, this state must be thrown away and read anew. What is being
+    /// assembled is noted in `world`, so that an attempt begun before a restart is known as abandoned.
+    pub fn feed(&mut self, input: Input, world: &mut World, now: Millis) -> Fed {
         let mut facts = Vec::new();
         self.settle_all(world, now, &mut facts);
+        match &input {
+            Input::Begin { attempt, .. } => world.assembling = Some(attempt.clone()),
+            Input::Assembled { attempt, .. } | Input::AssemblyFailed { attempt, .. }
+                if world.assembling.as_ref() == Some(attempt) =>
+            {
+                world.assembling = None;
+            }
+            Input::LandAnswered { .. } | Input::CloseRefused { .. } => world.stale = true,
+            _ => {}
+        }
         let (decided, answer) = match self.decide(input, now) {
             Ok((decided, answer)) => (decided, Ok(answer)),
             Err((decided, refusal)) => (decided, Err(refusal)),

@@ -6,6 +6,7 @@
 //! IO.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+pub mod assemble;
 pub mod choose;
 pub mod fact;
 pub mod fold;
@@ -13,6 +14,7 @@ pub mod input;
 pub mod judge;
 pub mod limits;
 pub mod next;
+pub mod note;
 pub mod settle;
 pub mod stage;
 pub mod state;

@@ -158,7 +158,6 @@ fn a_process_that_dies_while_it_assembles_leaves_no_idle_train() {
     yard.submit("a");
     yard.pull();
     let Step::Assemble { attempt, kind, .. } = yard.lane.next(&yard.world, yard.now) else { panic!() };
-    yard.world.assembling = Some(attempt.clone());
     yard.feed(Input::Begin { attempt: attempt.clone(), kind }).unwrap();
     yard.restart();
     yard.settle();

@@ -94,6 +94,8 @@ fn a_fault_of_the_platform_is_asked_again_with_the_same_number() {
     let Step::Land { attempt } = yard.lane.next(&yard.world, yard.now) else { unreachable!() };
     let answer = Err(Refusal::Internal { during: "landing".into() });
     yard.feed(crate::Input::LandAnswered { attempt: attempt.clone(), answer }).unwrap();
+    assert_eq!(yard.lane.next(&yard.world, yard.now), Step::Pull, "it may have landed: look first");
+    yard.pull();
     assert_eq!(yard.lane.next(&yard.world, yard.now), Step::Rest { until: Some(Millis(yard.now.0 + 1_000)) });
     yard.now = yard.now.plus(1_000);
     assert_eq!(yard.lane.next(&yard.world, yard.now), Step::Land { attempt });

@@ -185,8 +185,7 @@ impl Yard {
     }
 
     pub fn feed(&mut self, input: Input) -> Result<Answer, Refusal> {
-        let world = self.world.clone();
-        let fed = self.lane.feed(input, &world, self.now);
+        let fed = self.lane.feed(input, &mut self.world, self.now);
         self.stored.extend(fed.facts);
         fed.answer
     }
@@ -244,7 +243,6 @@ impl Yard {
             Step::Land { attempt } => {
                 let answer = self.land(&attempt);
                 self.feed(Input::LandAnswered { attempt, answer }).unwrap();
-                self.world.stale = true;
             }
             Step::Rest { .. } => return false,
         }
@@ -253,7 +251,6 @@ impl Yard {
 
     fn assemble(&mut self, attempt: &AttemptId, kind: AttemptKind, changes: &[ChangeId]) {
         self.feed(Input::Begin { attempt: attempt.clone(), kind: kind.clone() }).unwrap();
-        self.world.assembling = Some(attempt.clone());
         let (mut head, mut content) = self.head();
         if let AttemptKind::Probe { change, on_main: false, .. } = &kind {
             content = self.trees[&self.rows[change].base.tree].clone();
@@ -300,7 +297,6 @@ impl Yard {
             })
         });
         self.feed(Input::Assembled { attempt: attempt.clone(), candidate, aside }).unwrap();
-        self.world.assembling = None;
     }
 
     /// The kernel, as far as a lane can tell.
