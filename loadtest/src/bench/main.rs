@@ -1,0 +1,32 @@
+//! The benchmarks: each prints its table and writes `target/figures/NAME.jsonl`.
+
+mod baseline;
+mod corpus;
+mod crew;
+mod heap;
+mod landing;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+/// The benchmarks.
+#[derive(Debug, clap::Parser)]
+#[command(name = "yard-bench", about)]
+enum Bench {
+    /// Land many changes of one repository, beside git fast-import and a shell loop of git
+    Landing(landing::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Bench::parse() {
+        Bench::Landing(args) => landing::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
