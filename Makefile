@@ -22,11 +22,11 @@ demo: build ## land the changes of a dozen agents; SEED=n varies it; the platfor
 test: build lint test-rust test-platform ## all tests
 
 lint: setup ## no warning, for this machine and for WASM
-	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@node scripts/lint-wasm.mjs
+	@scripts/lint
 
 test-rust: setup
 	cargo test --locked --workspace
+	cargo test --locked --manifest-path scripts/bindgen/Cargo.toml --target-dir .toolchain/bindgen
 
 test-platform: build
 	node --test --test-concurrency=1 scripts/test/

@@ -86,6 +86,14 @@ async function bundle(folder, fast) {
   writeFileSync(glue, result.outputFiles[0].contents);
 }
 
+/** Puts the folder `fresh` in the place of `out`; of two builds at once, one is kept whole. */
+function replace(out, fresh) {
+  const old = `${fresh}.old`;
+  if (existsSync(out)) renameSync(out, old);
+  renameSync(fresh, out);
+  rmSync(old, { recursive: true, force: true });
+}
+
 function weigh(folder) {
   let raw = 0;
   let compressed = 0;
@@ -119,8 +127,7 @@ async function main() {
     if (!fast) optimise(tools, join(fresh, "index_bg.wasm"));
     await bundle(fresh, fast);
     writeFileSync(join(fresh, ".stamp"), wanted);
-    rmSync(out, { recursive: true, force: true });
-    renameSync(fresh, out);
+    replace(out, fresh);
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
