@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use yard_common::limits::OBJECT_BYTES_MAX;
 use yard_common::{ObjectId, Refusal};
 
 pub mod delta;
@@ -46,12 +47,24 @@ pub enum PackError {
         /// What is wrong with it, in git's words where git has some.
         why: &'static str,
     },
-    /// Something is above its limit.
-    TooLarge {
-        /// The thing.
-        what: &'static str,
-        /// Its size.
+    /// One object is above [`yard_common::limits::OBJECT_BYTES_MAX`].
+    ObjectTooLarge {
+        /// Its inflated size in bytes.
         size: u64,
+    },
+    /// Something has more bytes than are taken.
+    TooLarge {
+        /// The thing, as a noun.
+        what: &'static str,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The pack has more objects than are taken.
+    TooManyObjects {
+        /// How many it has.
+        count: u64,
         /// The limit.
         limit: u64,
     },
@@ -74,8 +87,18 @@ impl fmt::Display for PackError {
             }
             Self::Entry { offset, why } => write!(f, "the pack is corrupt at byte {offset}: {why}"),
             Self::Object { id, why } => write!(f, "object {id} is not taken: {why}"),
+            Self::ObjectTooLarge { size } => {
+                let limit = OBJECT_BYTES_MAX;
+                write!(
+                    f,
+                    "an object has {size} bytes, at most {limit} are taken: keep large files elsewhere"
+                )
+            }
             Self::TooLarge { what, size, limit } => {
-                write!(f, "{what}: {size}, at most {limit} are taken: push in smaller steps")
+                write!(f, "{what} has {size} bytes, at most {limit} are taken: push in smaller steps")
+            }
+            Self::TooManyObjects { count, limit } => {
+                write!(f, "the pack has {count} objects, at most {limit} are taken: push in smaller steps")
             }
             Self::Misuse { why } => write!(f, "a pack was not written: {why}"),
         }
@@ -84,11 +107,26 @@ impl fmt::Display for PackError {
 
 impl std::error::Error for PackError {}
 
+/// `size` as the size of one object to be held in memory.
+fn object_size(size: u64) -> Result<usize, PackError> {
+    let size_or_none = usize::try_from(size).ok().filter(|size| *size <= OBJECT_BYTES_MAX);
+    size_or_none.ok_or(PackError::ObjectTooLarge { size })
+}
+
+/// The number of objects of a pack, as its header has it.
+fn object_count(count: usize) -> Result<u32, PackError> {
+    let limit = u64::from(u32::MAX);
+    u32::try_from(count).map_err(|_| PackError::TooManyObjects { count: count as u64, limit })
+}
+
 impl From<PackError> for Refusal {
     fn from(error: PackError) -> Self {
         match error {
             PackError::TooLarge { what, size, limit } => {
-                Self::TooLarge { what: format!("the pack ({what})"), size, limit }
+                Self::TooLarge { what: what.to_owned(), size, limit }
+            }
+            PackError::ObjectTooLarge { size } => {
+                Self::TooLarge { what: "an object".to_owned(), size, limit: OBJECT_BYTES_MAX as u64 }
             }
             PackError::Misuse { why } => Self::Internal { during: why.to_owned() },
             other => Self::Invalid { why: other.to_string() },

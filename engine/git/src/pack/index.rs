@@ -28,15 +28,10 @@ pub struct IndexEntry {
 /// The bytes of an index over these entries, in whatever order they come.
 ///
 /// # Errors
-/// [`PackError::TooLarge`] above 2^32 - 1 entries.
+/// [`PackError::TooManyObjects`] above 2^32 - 1 entries.
 pub fn write(mut entries: Vec<IndexEntry>, pack_checksum: ObjectId) -> Result<Vec<u8>, PackError> {
     entries.sort_unstable();
-    let too_large = PackError::TooLarge {
-        what: "objects in one pack",
-        size: entries.len() as u64,
-        limit: u64::from(u32::MAX),
-    };
-    u32::try_from(entries.len()).map_err(|_| too_large)?;
+    super::object_count(entries.len())?;
     let mut out = Vec::with_capacity(TABLES_AT + entries.len() * 28 + TRAILER_BYTES);
     out.extend_from_slice(&MAGIC);
     let mut below = 0usize;

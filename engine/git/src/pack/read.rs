@@ -182,12 +182,8 @@ pub(super) fn inflate_at<B: PackBytes + ?Sized>(
     size: u64,
 ) -> Result<Read<(Vec<u8>, u64)>, PackError> {
     let fault = |why| PackError::Entry { offset, why };
-    let limit = OBJECT_BYTES_MAX as u64;
-    if size > limit {
-        return Err(PackError::TooLarge { what: "bytes of one object", size, limit });
-    }
     // One byte more than declared: whatever fills it is more than declared.
-    let room = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+    let room = super::object_size(size)?.saturating_add(1);
     let mut out = vec![0; room];
     let (mut at, mut filled) = (offset, 0);
     inflater.reset();
@@ -302,10 +298,7 @@ impl<B: PackBytes + ?Sized, D: AsRef<[u8]>> Pack<'_, B, D> {
                 need.push(self.range(at, None));
                 return Ok(None);
             };
-            if header.size > OBJECT_BYTES_MAX as u64 {
-                let (what, limit) = ("bytes of one object", OBJECT_BYTES_MAX as u64);
-                return Err(PackError::TooLarge { what, size: header.size, limit });
-            }
+            super::object_size(header.size)?;
             if let Content::Full(kind) = header.content {
                 let data = self.inflate(at, &header, inflater, need)?;
                 break data.map(|data| Arc::new(Object { kind, data }));

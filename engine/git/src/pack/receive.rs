@@ -193,12 +193,9 @@ impl Received {
     /// made new.
     ///
     /// # Errors
-    /// [`PackError::TooLarge`] above 2^32 - 1 objects.
+    /// [`PackError::TooManyObjects`] above 2^32 - 1 objects.
     pub fn completion(&self) -> Result<Completion<'_>, PackError> {
-        let size = self.index.len() as u64;
-        let limit = u64::from(u32::MAX);
-        let too_large = PackError::TooLarge { what: "objects in one pack", size, limit };
-        let count = u32::try_from(self.index.len()).map_err(|_| too_large)?;
+        let count = super::object_count(self.index.len())?;
         let mut header = *b"PACK\0\0\0\x02\0\0\0\0";
         header.iter_mut().skip(8).zip(count.to_be_bytes()).for_each(|(place, byte)| *place = byte);
         let mut hasher = Hasher::checksum();

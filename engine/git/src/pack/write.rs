@@ -227,13 +227,10 @@ impl PackWriter {
     /// Ends the pack: checksum and index.
     ///
     /// # Errors
-    /// [`PackError::Misuse`] when another count was announced, [`PackError::TooLarge`] above
+    /// [`PackError::Misuse`] when another count was announced, [`PackError::TooManyObjects`] above
     /// 2^32 - 1 objects.
     pub fn finish(mut self) -> Result<FinishedPack, PackError> {
-        let size = self.entries.len() as u64;
-        let too_large =
-            PackError::TooLarge { what: "objects in one pack", size, limit: u64::from(u32::MAX) };
-        let objects = u32::try_from(self.entries.len()).map_err(|_| too_large)?;
+        let objects = super::object_count(self.entries.len())?;
         match self.announced {
             Some(count) if count != objects => {
                 return Err(PackError::Misuse { why: "another number of objects was announced" });

@@ -170,11 +170,7 @@ impl Resolver {
             self.external_bytes += object.data.len() as u64;
             if self.external_bytes > EXTERNAL_BYTES_MAX {
                 let (size, limit) = (self.external_bytes, EXTERNAL_BYTES_MAX);
-                return Err(PackError::TooLarge {
-                    what: "bytes of objects a thin pack builds on",
-                    size,
-                    limit,
-                });
+                return Err(PackError::TooLarge { what: "what the thin pack builds on", size, limit });
             }
             let base = number(self.scanned.entries.len() + self.externals.len());
             self.externals.push((id, object));
@@ -277,7 +273,7 @@ impl Resolver {
                 .map_err(|why| PackError::Entry { offset: entry.offset, why })?;
             self.remade += data.len() as u64;
             if self.remade > REMADE_BYTES_MAX {
-                let (what, limit) = ("bytes of bases made again", REMADE_BYTES_MAX);
+                let (what, limit) = ("the work on the pack's deltas", REMADE_BYTES_MAX);
                 return Err(PackError::TooLarge { what, size: self.remade, limit });
             }
             object = Arc::new(Object { kind: object.kind, data });

@@ -1,11 +1,10 @@
 //! Pass 1: the pack as it streams by.
 
 use yard_common::ObjectId;
-use yard_common::limits::OBJECT_BYTES_MAX;
 
 use super::super::header::{self, Content, HEADER_BYTES_MAX, Header};
 use super::super::zlib::Inflater;
-use super::super::{PackError, delta};
+use super::super::{PackError, delta, object_size};
 use super::inspect::Inspected;
 use super::{Entry, Limits, Scanned, WHOLE};
 use crate::object::{Hasher, Kind, try_hash};
@@ -100,7 +99,7 @@ impl Scanner {
         let size = self.offset + bytes.len() as u64;
         if size > self.limits.pack_bytes_max {
             let limit = self.limits.pack_bytes_max;
-            return Err(PackError::TooLarge { what: "bytes of one pack", size, limit });
+            return Err(PackError::TooLarge { what: "the pack", size, limit });
         }
         let mut rest = bytes;
         // Everything before the trailer is under the checksum; hashed in runs as long as they come.
@@ -174,8 +173,8 @@ impl Scanner {
         };
         let count = self.carry.get(8..).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes);
         if count > self.limits.objects_max {
-            let (size, limit) = (u64::from(count), u64::from(self.limits.objects_max));
-            return Err(PackError::TooLarge { what: "objects in one pack", size, limit });
+            let limit = u64::from(self.limits.objects_max);
+            return Err(PackError::TooManyObjects { count: u64::from(count), limit });
         }
         self.count = count;
         self.carry.clear();
@@ -186,10 +185,7 @@ impl Scanner {
 
     fn begin_entry(&mut self, header: Header) -> Result<(), PackError> {
         self.grow_inflated(header.size)?;
-        if header.size > OBJECT_BYTES_MAX as u64 {
-            let (what, limit) = ("bytes of one object", OBJECT_BYTES_MAX as u64);
-            return Err(PackError::TooLarge { what, size: header.size, limit });
-        }
+        object_size(header.size)?;
         let mut crc = crc32fast::Hasher::new();
         crc.update(self.carry.get(..header.len).unwrap_or_default());
         self.carry.clear();
@@ -204,7 +200,7 @@ impl Scanner {
         self.inflated = self.inflated.saturating_add(size);
         if self.inflated > self.limits.inflated_bytes_max {
             let (size, limit) = (self.inflated, self.limits.inflated_bytes_max);
-            return Err(PackError::TooLarge { what: "inflated bytes of one pack", size, limit });
+            return Err(PackError::TooLarge { what: "the inflated pack", size, limit });
         }
         Ok(())
     }
@@ -258,10 +254,7 @@ impl Scanner {
             delta => {
                 let (_, result, _) = delta::sizes(&body.data).ok_or(fault("a delta's sizes are cut"))?;
                 self.grow_inflated(result)?;
-                if result > OBJECT_BYTES_MAX as u64 {
-                    let (what, limit) = ("bytes of one object", OBJECT_BYTES_MAX as u64);
-                    return Err(PackError::TooLarge { what, size: result, limit });
-                }
+                object_size(result)?;
                 self.deltas.push((number, delta));
                 (None, u32::try_from(result).unwrap_or(u32::MAX), ObjectId::ZERO)
             }
