@@ -16,6 +16,7 @@ use yard_common::{
     AttemptNo, ChangeId, Epoch, Fence, ForkName, IdempotencyKey, LaneName, LeaseNo, Millis, ObjectId, OwnerEpoch,
     PackKey, Refusal, RepoPath, RunId, SuiteId, TokenClaims, TrainNo, Version,
 };
+use yard_git::editor::Step;
 use yard_git::{Commit, Entry, Kind, MemoryObjects, Mode, Objects, RunningTree, diff, tree};
 use yard_landing::act::{self, Actor, Close};
 use yard_landing::push::{DirectPush, direct_push};
@@ -447,8 +448,12 @@ impl World {
 
     /// Prepares and offers a push.
     pub fn submit(&mut self, push: &Push) -> Result<(ChangeId, Version), Refusal> {
-        let proposal = self.prepare(push)?;
-        self.offer(&proposal, &push.meant)
+        let stored = self.ledger.submission_answer(&IdempotencyKey::new(push.key.clone()).unwrap());
+        match (self.prepare(push), stored.map(|stored| stored.answer)) {
+            (Ok(proposal), _) => self.offer(&proposal, &push.meant),
+            (Err(_), Some(SubmissionAnswer::Accepted { change, version })) => Ok((change, version)),
+            (Err(_), Some(SubmissionAnswer::Refused(refusal))) | (Err(refusal), None) => Err(refusal),
+        }
     }
 
     pub fn offer(&mut self, proposal: &Proposal, meant: &Meant) -> Result<(ChangeId, Version), Refusal> {
@@ -503,6 +508,12 @@ impl World {
             edits.push(Edit { path: accepted.path.clone(), from: None, base, ours, theirs, result, how });
         }
         edits.sort_by_key(|edit| edit.result.is_some());
+        // A file and a directory at one path collide, as everything that does not fold.
+        let steps: Vec<Step<'_>> = edits
+            .iter()
+            .map(|edit| Step { path: &edit.path, ours: edit.ours, result: edit.result })
+            .collect();
+        RunningTree::new(onto).fold(&self.store.objects, &steps).ok()?;
         Some(edits)
     }
 
