@@ -1,5 +1,6 @@
 //! Landing: loads the candidate and main's trees on its way, asks the kernel, stores its fact.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use yard_common::config::Config;
@@ -15,7 +16,7 @@ use yard_wire::token::{self, Scope};
 use super::ledger::SqlLedger;
 use super::{Platform, Repository};
 use crate::pack_set::Needed;
-use crate::sql::Sql;
+use crate::sql::{Sql, SqlFault};
 
 /// A landing turn, in milliseconds: the longest default run (600 s) and its assembly.
 const TURN_MS: u64 = 660_000;
@@ -26,6 +27,8 @@ struct Tokens<'a, S> {
     repo: RepoName,
     now: Millis,
     sql: &'a S,
+    /// A fault of the tables: then no answer of this verifier may be stored.
+    fault: RefCell<Option<SqlFault>>,
 }
 
 impl<S: Sql> Verifier for Tokens<'_, S> {
@@ -33,7 +36,14 @@ impl<S: Sql> Verifier for Tokens<'_, S> {
         let Ok(claims) = token::claims(&run.token) else { return false };
         let may = claims.allows(Scope::Run, Some(&self.repo)) && claims.expires > self.now;
         let revoked = self.sql.run("SELECT 1 FROM revoked WHERE token = ?1", &[claims.id.as_str().into()]);
-        let good = may && revoked.is_ok_and(|rows| rows.is_empty());
+        let known_good = match revoked {
+            Ok(rows) => rows.is_empty(),
+            Err(fault) => {
+                *self.fault.borrow_mut() = Some(fault);
+                false
+            }
+        };
+        let good = may && known_good;
         good && is_signed(&token::rebuild(self.secret.as_bytes(), run.token.as_str()), run)
     }
 }
@@ -101,8 +111,8 @@ impl<P: Platform> Repository<P> {
         let ledger = self.ledger()?;
         let changes: Vec<ChangeId> = request.changes.iter().map(|listed| listed.change.clone()).collect();
         ledger.prefetch(&changes);
-        let verifier =
-            Tokens { secret: &self.secret, repo: self.remote()?.repo, now, sql: &self.sql };
+        let (secret, repo, sql) = (self.secret.as_str(), self.remote()?.repo, &self.sql);
+        let verifier = Tokens { secret, repo, now, sql, fault: RefCell::default() };
         let context =
             Context { objects: needed, verifier: &verifier, configuration: &Toml, now, turn_ms: TURN_MS };
         let decision = if lost.is_empty() {
@@ -111,6 +121,9 @@ impl<P: Platform> Repository<P> {
             refuse_missing(&ledger, request, lost, &context)
         };
         ledger.check()?;
+        if let Some(fault) = verifier.fault.take() {
+            return Err(fault.into());
+        }
         let fact = match decision {
             Decision::Answered(answer) => return Ok(Ok(answer)),
             Decision::Refused(refusal) => return Err(refusal),

@@ -1,0 +1,4 @@
+mod landing;
+mod pushing;
+mod submitting;
+mod world;

@@ -10,7 +10,7 @@ use yard_wire::board::{Events, Publish};
 use super::platform::{self, WorkerSql};
 
 /// Who works on what now, and its viewers.
-#[durable_object(fetch, websocket)]
+#[durable_object(websocket)]
 pub struct Board {
     state: State,
     host: crate::Board<WorkerSql>,

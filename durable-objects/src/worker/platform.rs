@@ -151,7 +151,7 @@ impl Index for D1 {
         let rows = statement.raw_js_value().await.map_err(fault)?;
         rows.into_iter()
             .map(|row| {
-                let array: js_sys::Array = row.dyn_into().map_err(|_| IndexFault("no row".into()))?;
+                let array: worker::js_sys::Array = row.dyn_into().map_err(|_| IndexFault("no row".into()))?;
                 array
                     .iter()
                     .map(|value| from_js(SqlStorageValue::try_from(value).map_err(fault)?).map_err(bad))

@@ -18,7 +18,7 @@ impl crate::Platform for Workerd {
 }
 
 /// A repository's or a fork's objects, refs, submissions and landings.
-#[durable_object(fetch, alarm)]
+#[durable_object(alarm)]
 pub struct Repository {
     state: State,
     host: Option<crate::Repository<Workerd>>,

@@ -1,0 +1,225 @@
+use yard_common::landing::LandRequest;
+use yard_common::{Fact, Refusal};
+use yard_wire::board::Events;
+use yard_wire::repository as wire;
+use yard_wire::token;
+
+use super::world::{World, name};
+use crate::call::Calls as _;
+use crate::native::{Fails, block_on};
+use crate::sql::Sql as _;
+
+fn three() -> World {
+    let (mut world, _) = World::with(&[("a", "1"), ("d/b", "1"), ("d/c", "1")]);
+    world.submit("change-one", &[("a", Some("2"))]);
+    world.submit("change-two", &[("d/b", Some("2"))]);
+    world.submit("change-three", &[("d/c", None), ("e", Some("new"))]);
+    world
+}
+
+const ALL: [&str; 3] = ["change-one", "change-two", "change-three"];
+
+#[test]
+fn a_train_lands_by_one_call_and_everything_moves_together() {
+    let mut world = three();
+    let (stage, land) = world.candidate(1, &ALL);
+    world.call(&stage).unwrap();
+    let hidden = name("refs/candidates/main/1/1");
+    assert_eq!(world.call(&wire::Resolve { names: vec![hidden] }).unwrap(), [Some(stage.tip)]);
+    let of_attempt = wire::Catalogue { since: 4, generation: 0, attempt: Some(stage.attempt.clone()) };
+    assert_eq!(world.call(&of_attempt).unwrap().packs.len(), 1, "the candidate is served");
+    world.restart();
+    let landed = world.call(&land).unwrap().unwrap();
+    assert_eq!((landed.head, world.main()), (stage.tip, Some(stage.tip)));
+    let view = world.pull().view;
+    assert_eq!((view.notes_head, view.tip_tested), (Some(land.request.notes_tip), true));
+    let views = world.call(&wire::Changes { ids: vec![], before: None, limit: 10 }).unwrap();
+    assert!(views.iter().all(|view| view.landed.is_some()), "{views:?}");
+    let packs = world.call(&wire::Catalogue { since: 4, generation: 0, attempt: None }).unwrap();
+    assert_eq!(packs.packs.len(), 2, "candidate and notes are in the catalogue");
+    let graph = world.call(&wire::Graph { since: 0 }).unwrap().commits;
+    let tip = graph.iter().find(|commit| commit.id == stage.tip).unwrap();
+    assert!(tip.seconds > 0 && graph.iter().any(|commit| commit.id == land.request.notes_tip));
+    let tables = world.tables();
+    world.restart();
+    assert_eq!(world.call(&land).unwrap().unwrap(), landed, "a repeat gets the same answer");
+    assert_eq!(world.tables(), tables);
+}
+
+#[test]
+fn records_and_events_arrive_once_whatever_fails() {
+    let mut world = three();
+    let (stage, land) = world.candidate(1, &ALL);
+    world.call(&stage).unwrap();
+    world.call(&land).unwrap().unwrap();
+    assert_eq!(world.host.due().unwrap(), Some(250));
+    assert!(world.call(&wire::Sweep {}).unwrap().outbox > 0);
+    for how in [Fails::Before, Fails::After] {
+        world.index.faults.fail_next(how);
+        world.wired.faults.fail_next(how);
+        assert!(world.alarm().is_some(), "it comes again");
+        world.restart();
+    }
+    world.alarm();
+    assert_eq!(world.call(&wire::Sweep {}).unwrap().outbox, 0);
+    let rows = world.index.sql.run("SELECT change, commit_id, seq, title FROM records ORDER BY place", &[]).unwrap();
+    let changes: Vec<_> = rows.iter().map(|row| row.text(0).unwrap()).collect();
+    assert_eq!(changes, ALL);
+    assert_eq!(rows[2].text(1).unwrap(), stage.tip.to_string());
+    let events = block_on(world.wired.call("board:click", &Events { after: 0 })).unwrap().events;
+    let kinds: Vec<_> = events.iter().map(|(_, event)| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["main", "submitted", "submitted", "submitted", "landed", "landed", "landed"]);
+    let calls = world.index.faults.calls();
+    let main = world.main().unwrap();
+    let next = world.commit(&[main], &[("z", Some("1"))], "next");
+    world.push("refs/heads/main", Some(main), Some(next), &[next]).unwrap();
+    world.alarm();
+    assert_eq!(world.index.faults.calls(), calls, "what does not land costs the index nothing");
+}
+
+#[test]
+fn a_landing_cut_off_at_any_statement_lands_wholly_or_not_at_all() {
+    let mut whole = three();
+    let (stage, land) = whole.candidate(1, &ALL);
+    whole.call(&stage).unwrap();
+    whole.restart();
+    let before = whole.sql.statements();
+    whole.call(&land).unwrap().unwrap();
+    let statements = whole.sql.statements() - before;
+    let wanted = whole.tables();
+    let mut cut_after_fact = 0;
+    for nth in 1..=statements {
+        let mut world = three();
+        world.candidate(1, &ALL);
+        world.call(&stage).unwrap();
+        world.restart();
+        world.sql.fail_after(nth);
+        let first = world.call(&land);
+        world.restart();
+        let landed = world.facts().iter().filter(|fact| matches!(fact, Fact::Landed { .. })).count();
+        cut_after_fact += u32::from(landed == 1);
+        assert!(landed == 1 || first.is_err(), "statement {nth}: said landed, but nothing is stored");
+        assert_eq!(world.call(&land).unwrap().unwrap().head, stage.tip, "statement {nth}");
+        assert_eq!(world.tables(), wanted, "statement {nth}");
+    }
+    assert!(cut_after_fact > 5, "folds were cut off {cut_after_fact} times");
+}
+
+fn refused(change: impl FnOnce(&mut World, &mut wire::Land)) -> Refusal {
+    let mut world = three();
+    let (stage, mut land) = world.candidate(1, &ALL);
+    world.call(&stage).unwrap();
+    let main = world.main();
+    change(&mut world, &mut land);
+    let refusal = match world.call(&land) {
+        Ok(answer) => answer.unwrap_err(),
+        Err(refusal) => refusal,
+    };
+    assert_eq!(world.main(), main);
+    refusal
+}
+
+fn resign(world: &World, request: &mut LandRequest, secret: &str) {
+    let token = world.runner(secret);
+    for run in &mut request.runs {
+        run.token = token::public_part(&token).unwrap();
+        run.mac = token::sign_with(&token, &run.signed_text());
+    }
+}
+
+#[test]
+fn runs_count_only_when_a_runner_of_this_platform_signed_them() {
+    let forged = refused(|world, land| resign(world, &mut land.request, "another secret"));
+    assert!(matches!(forged, Refusal::Unproven { .. }), "{forged}");
+    let changed = refused(|_, land| land.request.runs[0].result.ran = 4);
+    assert!(matches!(changed, Refusal::Unproven { .. }), "{changed}");
+    let revoked = refused(|world, _| {
+        let token = yard_common::TokenId::new("runner-1").unwrap();
+        world.call(&wire::Revoke { token }).unwrap();
+    });
+    assert!(matches!(revoked, Refusal::Unproven { .. }), "{revoked}");
+}
+
+#[test]
+fn a_candidate_without_its_objects_is_refused_under_its_key() {
+    let mut world = three();
+    let (stage, land) = world.candidate(1, &ALL);
+    // Never staged: its commits are in no pack that the Repository knows.
+    let first = world.call(&land).unwrap().unwrap_err();
+    assert!(matches!(first, Refusal::Malformed { .. }), "{first}");
+    world.call(&stage).unwrap();
+    assert_eq!(world.call(&land).unwrap().unwrap_err(), first, "the attempt keeps its answer");
+}
+
+#[test]
+fn a_candidate_that_did_not_land_is_deleted_and_its_key_is_refused() {
+    let mut world = three();
+    let (stage, land) = world.candidate(1, &ALL);
+    world.call(&stage).unwrap();
+    let (later, land_later) = world.candidate(2, &ALL[..1]);
+    world.call(&later).unwrap();
+    world.call(&land_later).unwrap().unwrap();
+    world.blobs.faults.fail_next(Fails::Before);
+    world.alarm();
+    assert!(world.blobs.keys().contains(&stage.pack.pack.key.to_string()));
+    assert!(matches!(world.call(&stage), Err(Refusal::Stale { .. })), "tombstoned before it is deleted");
+    world.alarm();
+    assert!(!world.blobs.keys().contains(&stage.pack.pack.key.to_string()));
+    assert!(world.blobs.keys().contains(&later.pack.pack.key.to_string()), "what landed stays");
+    assert!(matches!(world.call(&land), Err(Refusal::Stale { .. })));
+}
+
+#[test]
+fn five_hundred_changes_land_by_a_bounded_number_of_statements_and_reads() {
+    let (mut world, first) = World::with(&[("a", "1")]);
+    let names: Vec<String> = (0..500).map(|n| format!("change-{n:04}")).collect();
+    let mut items = Vec::new();
+    for name in &names {
+        let file = format!("dir/{name}");
+        let head = world.commit(&[first], &[(&file, Some(name))], name);
+        let mut proposal = world.proposal(name, &format!("agent-{name}"), head);
+        proposal.packs.clear();
+        items.push(proposal);
+    }
+    let before = world.sql.statements();
+    let reply = world.call(&wire::Submit { items, token: None }).unwrap();
+    assert!(reply.results.iter().all(Result::is_ok));
+    let submitting = world.sql.statements() - before;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (stage, land) = world.candidate(1, &names);
+    world.call(&stage).unwrap();
+    world.restart();
+    let (before, reads) = (world.sql.statements(), world.blobs.faults.calls());
+    world.call(&land).unwrap().unwrap();
+    let landing = world.sql.statements() - before;
+    let reads = world.blobs.faults.calls() - reads;
+    let calls = world.index.faults.calls();
+    world.alarm();
+    println!("statements: submit {submitting}, land {landing}; reads {reads}");
+    assert!(landing < 1500 && submitting < 6000, "land {landing}, submit {submitting}");
+    assert!(reads <= 10, "{reads} reads of the bucket");
+    assert!(world.index.faults.calls() - calls <= 5, "one statement for the train, and the making of the table");
+    let rows = world.index.sql.run("SELECT count(*) FROM records", &[]).unwrap();
+    assert_eq!(rows[0].number(0).unwrap(), 500);
+}
+
+#[test]
+fn a_rewritten_main_takes_landings_back_and_brings_them_again() {
+    let mut world = three();
+    let first = world.main().unwrap();
+    let (stage, land) = world.candidate(1, &ALL[..1]);
+    world.call(&stage).unwrap();
+    world.call(&land).unwrap().unwrap();
+    let mut push = world.push_request("refs/heads/main", Some(stage.tip), Some(first), &[]);
+    push.reason = Some("bad".into());
+    assert_eq!(world.call(&push).unwrap().results, [None]);
+    let view = |world: &World| {
+        let views = world.call(&wire::Changes { ids: vec![], before: None, limit: 10 }).unwrap();
+        let one = views.into_iter().find(|view| view.row.change.as_str() == "change-one").unwrap();
+        (one.landed.is_some(), one.rewritten)
+    };
+    assert_eq!(view(&world), (false, true));
+    world.restart();
+    world.push("refs/heads/main", Some(first), Some(stage.tip), &[]).unwrap();
+    assert_eq!(view(&world), (true, false));
+}
