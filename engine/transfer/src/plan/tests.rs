@@ -169,6 +169,17 @@ fn a_frontier_is_asked_for_at_once_and_never_above_the_limit() {
 }
 
 #[test]
+fn a_small_fetch_asks_for_little_of_a_long_history() {
+    let mut repo = Repo::default();
+    let chain = repo.chain(300);
+    let mut planner = Planner::new(want(&chain[299..], &chain[298..299]));
+    let (plan, asks) = repo.drive(|world| planner.step(world)).unwrap();
+    assert_eq!(repo.kinds(&plan), "cddb");
+    // Two commits, two roots, two folders.
+    assert_eq!(asks.iter().flatten().count(), 6, "{asks:?}");
+}
+
+#[test]
 fn a_depth_cuts_history_and_the_next_one_moves_the_cut() {
     let mut repo = Repo::default();
     let chain = repo.chain(5);
@@ -183,6 +194,12 @@ fn a_depth_cuts_history_and_the_next_one_moves_the_cut() {
     let (boundary, _) = repo.drive(|world| second.boundary(world)).unwrap();
     assert_eq!(boundary, Boundary { shallow: vec![chain[2]], unshallow: vec![chain[3]] });
     assert_eq!(repo.kinds(&repo.drive(|world| second.step(world)).unwrap().0), "cddb");
+    let same = PlanRequest { deepen: deepen(2), ..again.clone() };
+    let mut planner = Planner::new(same);
+    assert_eq!(repo.drive(|world| planner.boundary(world)).unwrap().0, Boundary::default());
+    let mut alone = Planner::new(PlanRequest { haves: Vec::new(), ..again.clone() });
+    let plan = repo.drive(|world| alone.step(world)).unwrap().0;
+    assert_eq!(plan.objects[..plan.commits], [chain[4], chain[2]], "a boundary commit is the client's own");
     let relative = Deepen { relative: true, ..deepen(1) };
     let mut third = Planner::new(PlanRequest { deepen: relative, ..again.clone() });
     assert_eq!(repo.drive(|world| third.boundary(world)).unwrap().0, boundary);
@@ -240,6 +257,9 @@ fn filters_leave_out_blobs_and_trees_but_never_what_is_named() {
     assert_eq!(plan(&[commit], None, Some(1)), [commit, root]);
     assert_eq!(plan(&[commit], None, Some(2)), [commit, root, dir, small]);
     assert_eq!(plan(&[large, dir], Some(0), None), [dir, large]);
+    let other = repo.tree(&[(FILE, "small", large)]);
+    let next = repo.commit_at(other, &[commit], 2);
+    assert_eq!(repo.plan(want(&[next, small], &[commit])).objects, [next, other, small, large]);
 }
 
 #[test]

@@ -134,6 +134,20 @@ fn state_of(dir: &Path, root: &str) -> (String, String, String) {
 }
 
 /// The same commands against this crate and against git itself leave the same clones.
+#[test]
+fn a_new_tag_comes_with_its_commit_and_not_in_a_second_fetch() {
+    let (folder, source, server) = served("follow");
+    git(&folder.0, &["clone", "-q", &server.url, "copy"]);
+    grow(&source, "one");
+    grow(&source, "two");
+    git(&source, &["-c", "user.name=a", "-c", "user.email=a@b", "tag", "-a", "-m", "x", "new", "main~1"]);
+    server.state().store.reload();
+    server.state().seen.packed.clear();
+    git(&folder.join("copy"), &["fetch", "-q"]);
+    assert!(refs(&folder.join("copy"), "refs/tags/new").contains("refs/tags/new"));
+    assert_eq!(server.state().seen.packed, [2 * 5 + 1]);
+}
+
 fn shallow_story(version: &str) {
     let (folder, source, server) = served("shallow");
     let config = format!("protocol.version={version}");
