@@ -118,3 +118,28 @@ pub(crate) fn sample_repository(commits: u32) -> Folder {
     git(&folder.0, &["fast-import", "--quiet", "--done"], stream.as_bytes());
     folder
 }
+
+/// All objects of the packs of a bare repository.
+pub(crate) fn packed_objects(repository: &Path) -> crate::MemoryObjects {
+    let mut objects = crate::MemoryObjects::default();
+    for file in std::fs::read_dir(repository.join("objects/pack")).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "pack") {
+            continue;
+        }
+        let pack = std::fs::read(&path).unwrap();
+        let index =
+            crate::pack::PackIndex::parse(std::fs::read(path.with_extension("idx")).unwrap()).unwrap();
+        let spans = index.spans(pack.len() as u64);
+        let reader = crate::pack::read::Pack { bytes: &pack, index: &index, spans: Some(&spans) };
+        let mut cache = crate::pack::read::BaseCache::new(64 << 20);
+        for (offset, place) in spans.in_pack_order() {
+            let batch = reader.read(&[*offset], &mut cache).unwrap();
+            let object = &batch.done[0].1;
+            if object.kind != crate::Kind::Blob {
+                objects.insert(index.id(*place as usize).unwrap(), std::sync::Arc::clone(object));
+            }
+        }
+    }
+    objects
+}

@@ -95,3 +95,60 @@ fn a_tree_bomb_is_refused_not_walked() {
     assert!(matches!(diff(&objects, ObjectId::EMPTY_TREE, level), Err(ReadError::Malformed { .. })));
     assert_eq!(count(&objects, ObjectId::EMPTY_TREE, level, 50).unwrap(), 50);
 }
+
+/// `git diff-tree -r` of two trees as edits, in path order.
+fn by_git(repository: &std::path::Path, old: ObjectId, new: ObjectId) -> Vec<RowEdit> {
+    let args = [
+        "diff-tree",
+        "-r",
+        "-z",
+        "--raw",
+        "--no-abbrev",
+        "--no-renames",
+        &old.to_string(),
+        &new.to_string(),
+    ];
+    let out = crate::testing::git(repository, &args, b"");
+    let fields: Vec<&[u8]> = out.split(|byte| *byte == 0).filter(|field| !field.is_empty()).collect();
+    let mut edits: Vec<RowEdit> = fields
+        .chunks(2)
+        .map(|pair| {
+            let text = std::str::from_utf8(pair[0]).unwrap().trim_start_matches(':');
+            let words: Vec<&str> = text.split(' ').collect();
+            let entry = |mode: &str, id: &str| {
+                let TreeMode::Leaf(mode) = TreeMode::from_digits(mode.as_bytes())? else {
+                    panic!("{mode}")
+                };
+                let id: ObjectId = id.parse().unwrap();
+                (!id.is_zero()).then_some(Entry { mode, id })
+            };
+            let path = RepoPath::new(pair[1]).unwrap();
+            RowEdit { path, base: entry(words[0], words[2]), theirs: entry(words[1], words[3]) }
+        })
+        .collect();
+    edits.sort_by(|a, b| a.path.cmp(&b.path));
+    edits
+}
+
+#[test]
+fn real_commits_differ_as_git_says_and_the_editor_makes_their_trees_from_the_difference() {
+    for repository in crate::testing::real_repositories() {
+        let objects = crate::testing::packed_objects(&repository);
+        let commits: Vec<_> = objects.iter().filter(|(_, object)| object.kind == Kind::Commit).collect();
+        let step = commits.len() / 300 + 1;
+        for (id, object) in commits.into_iter().step_by(step) {
+            let commit = crate::commit::links(&object.data).unwrap();
+            let Some(parent) = commit.parents.first().and_then(|id| crate::Objects::get(&objects, id))
+            else {
+                continue;
+            };
+            let base = crate::commit::links(&parent.data).unwrap().tree;
+            let edits = diff(&objects, base, commit.tree).unwrap();
+            assert_eq!(edits, by_git(&repository, base, commit.tree), "{id}");
+            assert_eq!(count(&objects, base, commit.tree, usize::MAX).unwrap(), edits.len());
+            let mut tree = crate::RunningTree::new(base);
+            let edits: Vec<_> = edits.into_iter().map(|edit| (edit.path, edit.theirs)).collect();
+            assert_eq!(tree.apply(&objects, &edits).unwrap().root, commit.tree, "{id}");
+        }
+    }
+}

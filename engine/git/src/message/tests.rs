@@ -176,3 +176,32 @@ fn keys_are_found_in_any_case_and_foreign_trailers_stay_in_the_body() {
     let again = write(&read.intent, None, &[]);
     assert!(again.contains("\n\nSigned-off-by: A <a@b>\nAgent: x y\n"), "{again}");
 }
+
+#[test]
+fn messages_of_real_histories_have_the_trailers_that_git_shows_and_commits_are_written_as_read() {
+    for repository in crate::testing::real_repositories() {
+        let format = "--format=%H%n%(trailers:only,unfold)%x00";
+        let log = git(&repository, &["log", "--all", "--max-count=2000", format], b"");
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let (mut ids, mut shown) = (String::new(), Vec::new());
+        for record in log.split('\0').map(str::trim_start).filter(|record| !record.is_empty()) {
+            let (id, trailers) = record.split_once('\n').unwrap();
+            ids.push_str(&format!("{id}\n"));
+            shown.push(trailers.trim_end().to_owned());
+        }
+        let batch = git(&repository, &["cat-file", "--batch=%(objectsize)"], ids.as_bytes());
+        let (mut rest, mut odd) = (batch.as_slice(), 0);
+        for (id, shown) in ids.lines().zip(&shown) {
+            let end = rest.iter().position(|byte| *byte == b'\n').unwrap();
+            let size: usize = std::str::from_utf8(&rest[..end]).unwrap().parse().unwrap();
+            let data = &rest[end + 1..end + 1 + size];
+            rest = &rest[end + 2 + size..];
+            let commit = crate::Commit::parse(data).unwrap();
+            odd += usize::from(commit.encode() != data);
+            let ours: Vec<_> =
+                by_us(&commit.message_text()).iter().map(|(k, v)| format!("{k}: {v}")).collect();
+            assert_eq!(ours.join("\n").trim_end(), shown, "{id} of {}", repository.display());
+        }
+        assert!(odd * 100 <= shown.len(), "{odd} of {} commits are written differently", shown.len());
+    }
+}
