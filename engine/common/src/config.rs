@@ -249,8 +249,8 @@ impl Reader<'_> {
             return Err(self.refuse(command, "checks.command must be a command"));
         }
         let Some(junit) = &table.junit else {
-            let why = "checks.command without checks.junit: say where it writes JUnit XML, as a run without a report is \
-                       never green";
+            let why = "checks.command without checks.junit: say where it writes JUnit XML, as a run \
+                       without a report is never green";
             return Err(self.refuse(command, why));
         };
         let path = RepoPath::new(junit.get_ref().as_bytes())

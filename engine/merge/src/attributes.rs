@@ -49,7 +49,11 @@ pub(crate) fn files(
 }
 
 /// What the given `.gitattributes`, all at hand, say about `path`.
-pub(crate) fn driver(objects: &dyn Objects, files: &[(RepoPath, ObjectId)], path: &RepoPath) -> Result<Driver, String> {
+pub(crate) fn driver(
+    objects: &dyn Objects,
+    files: &[(RepoPath, ObjectId)],
+    path: &RepoPath,
+) -> Result<Driver, String> {
     if files.is_empty() {
         return Ok(Driver::Text);
     }
@@ -65,7 +69,9 @@ pub(crate) fn driver(objects: &dyn Objects, files: &[(RepoPath, ObjectId)], path
         };
         let macros = !name.contains('/');
         let root = Some(std::path::Path::new(""));
-        search.add_patterns_buffer(&object.data, PathBuf::from(name), root, &mut collection, macros).map_err(fail)?;
+        search
+            .add_patterns_buffer(&object.data, PathBuf::from(name), root, &mut collection, macros)
+            .map_err(fail)?;
     }
     let mut outcome = Outcome::default();
     outcome.initialize_with_selection(&collection, ["merge"]);

@@ -95,7 +95,12 @@ impl RenameHints {
         self.touched || !self.stranded.is_empty()
     }
 
-    pub fn find(objects: &dyn Objects, base: ObjectId, ours: Side<'_>, theirs: Side<'_>) -> Result<Self, ReadError> {
+    pub fn find(
+        objects: &dyn Objects,
+        base: ObjectId,
+        ours: Side<'_>,
+        theirs: Side<'_>,
+    ) -> Result<Self, ReadError> {
         let touched = touched(ours.changes, theirs.changes) || touched(theirs.changes, ours.changes);
         let mut stranded = Vec::new();
         let mut wanted = Wanted::default();

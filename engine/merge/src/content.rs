@@ -65,8 +65,12 @@ impl Three {
         match (self.base, self.ours, self.theirs) {
             (Some(base), Some(ours), Some(theirs)) => self.both_changed(base, ours, theirs, rules),
             (None, Some(ours), Some(theirs)) => self.both_added(ours, theirs, rules),
-            (_, None, _) => self.collide(CollisionKind::ModifyDelete, "main deleted this file, the change edits it"),
-            (_, _, None) => self.collide(CollisionKind::ModifyDelete, "main edited this file, the change deletes it"),
+            (_, None, _) => {
+                self.collide(CollisionKind::ModifyDelete, "main deleted this file, the change edits it")
+            }
+            (_, _, None) => {
+                self.collide(CollisionKind::ModifyDelete, "main edited this file, the change deletes it")
+            }
         }
     }
 
@@ -84,10 +88,12 @@ impl Three {
             return self.collide(CollisionKind::Submodule, "main and the change both changed this submodule");
         }
         if all.into_iter().all(|entry| entry.mode == Mode::Symlink) {
-            return self.collide(CollisionKind::Symlink, "main and the change both changed this symbolic link");
+            return self
+                .collide(CollisionKind::Symlink, "main and the change both changed this symbolic link");
         }
         if !all.into_iter().all(is_file) {
-            return self.collide(CollisionKind::TypeChange, "one side made another kind of entry of this path");
+            return self
+                .collide(CollisionKind::TypeChange, "one side made another kind of entry of this path");
         }
         // Of two modes, two that differ from the base's are the same one.
         let mode = if ours.mode == base.mode { theirs.mode } else { ours.mode };
@@ -120,7 +126,12 @@ pub(crate) type Failed = (CollisionKind, String);
 
 impl Blobs<'_> {
     /// Notes what the merge needs.
-    pub fn want(&self, objects: &dyn Objects, ours: &dyn Lookup, wanted: &mut Wanted) -> Result<(), ReadError> {
+    pub fn want(
+        &self,
+        objects: &dyn Objects,
+        ours: &dyn Lookup,
+        wanted: &mut Wanted,
+    ) -> Result<(), ReadError> {
         for id in [self.base, Some(self.ours), Some(self.theirs)].into_iter().flatten() {
             wanted.need(objects, id);
         }
@@ -138,7 +149,11 @@ impl Blobs<'_> {
     }
 
     /// The bytes merged as text under every guard.
-    pub fn merge_text(&self, objects: &dyn Objects, ours: &dyn Lookup) -> Result<Result<Vec<u8>, Failed>, ReadError> {
+    pub fn merge_text(
+        &self,
+        objects: &dyn Objects,
+        ours: &dyn Lookup,
+    ) -> Result<Result<Vec<u8>, Failed>, ReadError> {
         let mut wanted = Wanted::default();
         self.want(objects, ours, &mut wanted)?;
         let files = attributes::files(ours, self.path, &mut wanted)?;
@@ -152,8 +167,8 @@ impl Blobs<'_> {
             Err(why) => return Ok(Err((CollisionKind::Undecided, why))),
             Ok(Driver::Binary) => return Ok(Err((CollisionKind::Binary, binary.to_owned()))),
             Ok(Driver::Union) => {
-                let why = ".gitattributes asks for merge=union, which brings deleted lines back: merge by hand, or \
-                           give the path a rule in .switchyard.toml";
+                let why = ".gitattributes asks for merge=union, which brings deleted lines back: merge by hand, \
+                           or give the path a rule in .switchyard.toml";
                 return Ok(Err((CollisionKind::Union, why.to_owned())));
             }
             Ok(Driver::Text) => {}
@@ -186,7 +201,11 @@ impl Content {
         })
     }
 
-    fn merge(&self, objects: &dyn Objects, ours: &dyn Lookup) -> Result<Result<(Vec<u8>, How), Failed>, ReadError> {
+    fn merge(
+        &self,
+        objects: &dyn Objects,
+        ours: &dyn Lookup,
+    ) -> Result<Result<(Vec<u8>, How), Failed>, ReadError> {
         let Some(blobs) = self.blobs() else {
             return Ok(Err((CollisionKind::Undecided, "a side has no file".to_owned())));
         };
@@ -197,7 +216,8 @@ impl Content {
             return Ok(Err((CollisionKind::Undecided, "an entry of mode file is not a blob".to_owned())));
         };
         let ruled = rule.apply(&base.data, &ours.data, &theirs.data);
-        let named = ruled.and_then(|bytes| Ok((bytes, How::Rule(rule.name().map_err(|bad| bad.to_string())?))));
+        let named =
+            ruled.and_then(|bytes| Ok((bytes, How::Rule(rule.name().map_err(|bad| bad.to_string())?))));
         Ok(named.map_err(|why| (CollisionKind::Rule, format!("rule {}: {why}", rule.as_str()))))
     }
 }

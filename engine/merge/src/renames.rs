@@ -20,8 +20,8 @@ use crate::changes::{Changes, RenameHints, Wanted};
 use crate::content::{Blobs, Three, is_file};
 use crate::lookup::TreeLookup;
 use crate::outcome::{Collision, CollisionKind, Gathered};
-use crate::stranded;
 use crate::store::{Store, from_gix, to_gix};
+use crate::stranded;
 use crate::trees::{Sides, Trees};
 
 /// At most this many deleted times this many added files of a side are compared for similarity.
@@ -79,8 +79,11 @@ fn submodules(sides: Sides<'_>) -> BTreeSet<ObjectId> {
     all.filter(|entry| entry.mode == Mode::Gitlink).map(|entry| entry.id).collect()
 }
 
-/// The files of a side that are compared for similarity: those without an exact partner.
-pub(crate) fn candidates(changes: &Changes) -> (Vec<(&RepoPath, Entry)>, Vec<(&RepoPath, Entry)>) {
+/// An entry and where it stands.
+pub(crate) type Placed<'a> = (&'a RepoPath, Entry);
+
+/// The deleted and the added files of a side that are compared for similarity: those without an exact partner.
+pub(crate) fn candidates(changes: &Changes) -> (Vec<Placed<'_>>, Vec<Placed<'_>>) {
     let file = |(_, entry): &(&RepoPath, Entry)| entry.mode != Mode::Gitlink;
     let deleted: Vec<_> = changes.deleted().filter(file).collect();
     let added: Vec<_> = changes.added().filter(file).collect();
@@ -133,7 +136,13 @@ fn attribute_stack() -> gix_worktree::Stack {
     use gix_worktree::stack::state::{Attributes, attributes::Source};
     let attributes = Attributes::new(Default::default(), None, Source::IdMapping, Default::default());
     let state = gix_worktree::stack::State::AttributesStack(attributes);
-    gix_worktree::Stack::new("", state, gix_attributes::glob::pattern::Case::Sensitive, Vec::new(), Vec::new())
+    gix_worktree::Stack::new(
+        "",
+        state,
+        gix_attributes::glob::pattern::Case::Sensitive,
+        Vec::new(),
+        Vec::new(),
+    )
 }
 
 fn run(store: &Store<'_>, trees: Trees) -> Result<Merged, String> {
@@ -288,9 +297,9 @@ fn unresolved(conflict: &Conflict, path: &RepoPath) -> Option<Collision> {
             Failure::OursModifiedTheirsDirectoryThenOursRenamed { .. }
             | Failure::OursDirectoryTheirsNonDirectoryTheirsRenamed { .. },
         ) => (CollisionKind::FileDirectory, "a file stands where the other side has a directory"),
-        Err(Failure::OursAddedTheirsAddedTypeMismatch { .. } | Failure::OursModifiedTheirsRenamedTypeMismatch) => {
-            (CollisionKind::TypeChange, "one side made another kind of entry of this path")
-        }
+        Err(
+            Failure::OursAddedTheirsAddedTypeMismatch { .. } | Failure::OursModifiedTheirsRenamedTypeMismatch,
+        ) => (CollisionKind::TypeChange, "one side made another kind of entry of this path"),
     };
     Some(Collision::new(path, kind, why))
 }
@@ -309,7 +318,11 @@ fn moves(conflicts: &[Conflict]) -> BTreeMap<RepoPath, RepoPath> {
 }
 
 /// The three entries that were merged into `three.path`, or that its own entry was merged into.
-fn merged_entries(three: &Three, moves: &BTreeMap<RepoPath, RepoPath>, sides: Sides<'_>) -> Option<[Entry; 3]> {
+fn merged_entries(
+    three: &Three,
+    moves: &BTreeMap<RepoPath, RepoPath>,
+    sides: Sides<'_>,
+) -> Option<[Entry; 3]> {
     if let (Some(base), None, Some(theirs)) = (three.base, three.ours, three.theirs) {
         let ours = sides.ours.changes.get(moves.get(&three.path)?)?.side?;
         return Some([base, ours, theirs]);
@@ -322,7 +335,11 @@ fn merged_entries(three: &Three, moves: &BTreeMap<RepoPath, RepoPath>, sides: Si
 }
 
 /// The entry that three merge to, where `result` is what gitoxide made of them.
-fn merged_entry([base, ours, theirs]: [Entry; 3], result: Entry, checked: &BTreeSet<ObjectId>) -> Option<Entry> {
+fn merged_entry(
+    [base, ours, theirs]: [Entry; 3],
+    result: Entry,
+    checked: &BTreeSet<ObjectId>,
+) -> Option<Entry> {
     if ours == base || ours == theirs {
         return Some(theirs).filter(|entry| *entry == result);
     }

@@ -21,7 +21,9 @@ const ALIKE_PERCENT: usize = 40;
 
 pub(crate) fn collision(path: &RepoPath, suggested: Option<RepoPath>) -> Collision {
     let why = match &suggested {
-        Some(place) => format!("this file was added to a directory that the other side renamed: move it to {place}"),
+        Some(place) => {
+            format!("this file was added to a directory that the other side renamed: move it to {place}")
+        }
         None => "this file was added to a directory that the other side renamed".to_owned(),
     };
     Collision { suggested, ..Collision::new(path, CollisionKind::DirectoryRename, why) }
@@ -37,7 +39,10 @@ pub(crate) fn collisions(objects: &dyn Objects, sides: Sides<'_>, stranded: &[St
             .entry((file.by_ours, file.directory.clone()))
             .or_insert_with(|| renamed_to(objects, remover, &file.directory));
         if let Some(target) = target {
-            out.push(collision(&file.path, target.as_ref().and_then(|to| carried(&file.path, &file.directory, to))));
+            out.push(collision(
+                &file.path,
+                target.as_ref().and_then(|to| carried(&file.path, &file.directory, to)),
+            ));
         }
     }
     out
@@ -59,7 +64,11 @@ fn renamed_to(objects: &dyn Objects, side: &Changes, directory: &RepoPath) -> Op
             .iter()
             .find(|(_, is)| is.id == was.id)
             .or_else(|| outside.iter().find(|(other, _)| name(other) == name(path)))
-            .or_else(|| targets.iter().find(|(other, is)| similar && !other.is_below(directory) && alike(objects, was, *is)));
+            .or_else(|| {
+                targets
+                    .iter()
+                    .find(|(other, is)| similar && !other.is_below(directory) && alike(objects, was, *is))
+            });
         if let Some((other, _)) = found {
             *votes.entry(new_place(path, directory, other)).or_default() += 1;
         }

@@ -4,7 +4,7 @@
 //! unless both sides made the very same one. Sliders are placed without the indent heuristic, as git's
 //! merge does it (its `diff` does otherwise). Verified against git by `tests/oracle.rs`.
 
-use gix_imara_diff::{Algorithm, Diff, InternedInput, sources::byte_lines};
+use gix_imara_diff::{Algorithm, Diff, InternedInput};
 
 /// git looks for a NUL in this many first bytes to call a file binary.
 const BINARY_PROBE_BYTES: usize = 8_000;
@@ -16,7 +16,7 @@ pub enum TextMerge {
     Clean(Vec<u8>),
     /// Both sides changed the same or touching lines.
     Conflict,
-    /// Clean under one diff algorithm, and a conflict or other bytes under the other.
+    /// Clean under one diff algorithm, and a conflict or other bytes under another.
     Ambiguous,
     /// At least one of the three is binary.
     Binary,
@@ -29,17 +29,56 @@ pub fn is_binary(bytes: &[u8]) -> bool {
 }
 
 /// Merges the changes base -> ours and base -> theirs.
+///
+/// Histogram and Myers must both merge clean, with the same bytes, and no change may stand where the
+/// pairing of repeated lines decides its place (an entry below one heading or below the next).
 #[must_use]
 pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> TextMerge {
     if [base, ours, theirs].into_iter().any(is_binary) {
         return TextMerge::Binary;
     }
-    let histogram = merge_with(Algorithm::Histogram, base, ours, theirs);
-    let Some(histogram) = histogram else { return TextMerge::Conflict };
-    match merge_with(Algorithm::Myers, base, ours, theirs) {
-        Some(myers) if myers == histogram => TextMerge::Clean(histogram),
-        _ => TextMerge::Ambiguous,
+    let three = [base, ours, theirs].map(lines);
+    let Some(merged) = merge_with(Algorithm::Histogram, &three) else { return TextMerge::Conflict };
+    if merge_with(Algorithm::Myers, &three).is_none_or(|myers| myers != merged) {
+        return TextMerge::Ambiguous;
     }
+    let [base, ours, theirs] = &three;
+    if drifts(base, ours, theirs) || drifts(base, theirs, ours) {
+        return TextMerge::Ambiguous;
+    }
+    TextMerge::Clean(merged.concat())
+}
+
+/// Would a change of `other` land elsewhere in `side` if `side`'s lines were paired from the end?
+///
+/// Looks at the lines that each change replaces and at their two neighbours: the same line of the
+/// base must be the same line of the side, whichever end the diff starts from.
+fn drifts(base: &[&[u8]], side: &[&[u8]], other: &[&[u8]]) -> bool {
+    let forwards = pairing(base.len(), &script(Algorithm::Histogram, base, side));
+    let [from, to] = [base, side].map(|lines| lines.iter().rev().copied().collect::<Vec<_>>());
+    let backwards = pairing(base.len(), &script(Algorithm::Histogram, &from, &to));
+    let same = |line: usize| {
+        let back = backwards.get(base.len() - 1 - line).copied().flatten().map(|at| side.len() - 1 - at);
+        match (forwards.get(line).copied().flatten(), back) {
+            (Some(there), Some(back)) => there == back,
+            _ => true,
+        }
+    };
+    let near = |change: &Change| change.base.saturating_sub(1)..(change.base_end() + 1).min(base.len());
+    script(Algorithm::Histogram, base, other).iter().any(|change| !near(change).all(same))
+}
+
+/// Which line of the side each line of the base is, `None` for a changed one.
+fn pairing(lines: usize, script: &[Change]) -> Vec<Option<usize>> {
+    let mut out = Vec::with_capacity(lines);
+    let mut side = 0;
+    for change in script {
+        out.extend((out.len()..change.base).zip(side..).map(|(_, at)| Some(at)));
+        out.extend(std::iter::repeat_n(None, change.base_len));
+        side = change.side_end();
+    }
+    out.extend((out.len()..lines).zip(side..).map(|(_, at)| Some(at)));
+    out
 }
 
 /// One run of lines that a side changed: `base` lines replaced by `side` lines.
@@ -60,8 +99,10 @@ impl Change {
     }
 }
 
-fn script(algorithm: Algorithm, base: &[u8], side: &[u8]) -> Vec<Change> {
-    let input = InternedInput::new(byte_lines(base), byte_lines(side));
+fn script(algorithm: Algorithm, base: &[&[u8]], side: &[&[u8]]) -> Vec<Change> {
+    let mut input = InternedInput::default();
+    input.update_before(base.iter().copied());
+    input.update_after(side.iter().copied());
     let mut diff = Diff::compute(algorithm, &input);
     diff.postprocess_no_heuristic(&input);
     let at = |line: u32| line as usize;
@@ -193,28 +234,27 @@ fn slice<'a, 'b>(lines: &'a [&'b [u8]], from: usize, len: usize) -> &'a [&'b [u8
     lines.get(from..from.saturating_add(len)).unwrap_or_default()
 }
 
-/// The merged bytes under one algorithm, `None` on a conflict.
-fn merge_with(algorithm: Algorithm, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
+/// The merged lines under one algorithm, `None` on a conflict.
+fn merge_with<'a>(algorithm: Algorithm, [base, ours, theirs]: &[Vec<&'a [u8]>; 3]) -> Option<Vec<&'a [u8]>> {
     let our_script = script(algorithm, base, ours);
     let their_script = script(algorithm, base, theirs);
     if our_script.is_empty() {
-        return Some(theirs.to_vec());
+        return Some(theirs.clone());
     }
     if their_script.is_empty() {
-        return Some(ours.to_vec());
+        return Some(ours.clone());
     }
-    let (our_lines, their_lines) = (lines(ours), lines(theirs));
     let same = |our: &Change, their: &Change| {
         our.base == their.base
             && our.base_len == their.base_len
             && our.side_len == their.side_len
-            && slice(&our_lines, our.side, our.side_len) == slice(&their_lines, their.side, their.side_len)
+            && slice(ours, our.side, our.side_len) == slice(theirs, their.side, their.side_len)
     };
     let mut out = Vec::with_capacity(ours.len() + theirs.len() / 4);
     let mut done = 0;
     for region in regions(&our_script, &their_script, same) {
-        let our_part = slice(&our_lines, region.ours, region.ours_len);
-        let their_part = slice(&their_lines, region.theirs, region.theirs_len);
+        let our_part = slice(ours, region.ours, region.ours_len);
+        let their_part = slice(theirs, region.theirs, region.theirs_len);
         let part = match region.take {
             Take::Ours => our_part,
             Take::Theirs => their_part,
@@ -222,14 +262,11 @@ fn merge_with(algorithm: Algorithm, base: &[u8], ours: &[u8], theirs: &[u8]) -> 
             Take::Conflict if !our_part.is_empty() && our_part == their_part => our_part,
             Take::Conflict => return None,
         };
-        for line in slice(&our_lines, done, region.ours.saturating_sub(done)).iter().chain(part) {
-            out.extend_from_slice(line);
-        }
+        out.extend_from_slice(slice(ours, done, region.ours.saturating_sub(done)));
+        out.extend_from_slice(part);
         done = region.ours + region.ours_len;
     }
-    for line in our_lines.get(done..).unwrap_or_default() {
-        out.extend_from_slice(line);
-    }
+    out.extend_from_slice(ours.get(done..).unwrap_or_default());
     Some(out)
 }
 

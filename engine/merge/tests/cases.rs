@@ -9,7 +9,8 @@ use yard_common::{ObjectId, RepoPath};
 use yard_git::editor::Step;
 use yard_git::{Kind, MemoryObjects, Overlay, ReadError, RunningTree};
 use yard_merge::{
-    Applied, Collision, CollisionKind, Outcome, Row, Rule, Rules, TreeLookup, Trees, apply_row, merge_trees,
+    Applied, Collision, CollisionKind, Outcome, Row, Rule, Rules, RunningLookup, TreeLookup, Trees,
+    apply_row, merge_trees,
 };
 
 /// A tree as its files: path -> (mode, contents); of a submodule the contents name its commit.
@@ -42,7 +43,11 @@ struct Store(MemoryObjects);
 
 impl Store {
     fn entry(&mut self, mode: Mode, text: &[u8]) -> Entry {
-        let id = if mode == Mode::Gitlink { yard_git::hash(Kind::Commit, text) } else { self.0.add(Kind::Blob, text.to_vec()) };
+        let id = if mode == Mode::Gitlink {
+            yard_git::hash(Kind::Commit, text)
+        } else {
+            self.0.add(Kind::Blob, text.to_vec())
+        };
         Entry { mode, id }
     }
 
@@ -60,7 +65,12 @@ impl Store {
 }
 
 /// The merge by both entry points, which must agree; a clean one also as the files it makes.
-fn merge(base: &Files, ours: &Files, theirs: &Files, rules: &Rules) -> Result<(Applied, Files), Vec<Collision>> {
+fn merge(
+    base: &Files,
+    ours: &Files,
+    theirs: &Files,
+    rules: &Rules,
+) -> Result<(Applied, Files), Vec<Collision>> {
     let mut store = Store(MemoryObjects::default());
     let trees = Trees { base: store.tree(base), ours: store.tree(ours), theirs: store.tree(theirs) };
     let whole = merge_trees(&store.0, trees, rules).unwrap();
@@ -78,8 +88,11 @@ fn merge(base: &Files, ours: &Files, theirs: &Files, rules: &Rules) -> Result<(A
             for blob in &applied.new_blobs {
                 assert_eq!(objects.new.add(Kind::Blob, blob.bytes.clone()), blob.id);
             }
-            let steps: Vec<_> =
-                applied.edits.iter().map(|e| Step { path: &e.path, ours: e.ours, result: e.result }).collect();
+            let steps: Vec<_> = applied
+                .edits
+                .iter()
+                .map(|e| Step { path: &e.path, ours: e.ours, result: e.result })
+                .collect();
             let mut tree = RunningTree::new(trees.ours);
             for tree in tree.fold(&objects, &steps).expect("edits fit on ours").trees {
                 objects.new.add(Kind::Tree, tree.data);
@@ -125,9 +138,11 @@ fn edited(text: &str, line: usize, to: &str) -> String {
 #[test]
 fn c1_a_union_attribute_is_never_honoured() {
     let base = files([(".gitattributes", "log merge=union\n"), ("log", "a\nb\nc\nd\n")]);
-    let same_line = (with(&base, "log", Mode::File, "a\nB\nc\nd\n"), with(&base, "log", Mode::File, "a\nX\nc\nd\n"));
+    let same_line =
+        (with(&base, "log", Mode::File, "a\nB\nc\nd\n"), with(&base, "log", Mode::File, "a\nX\nc\nd\n"));
     collides(plain(&base, &same_line.0, &same_line.1), "log", CollisionKind::Union);
-    let apart = (with(&base, "log", Mode::File, "A\nb\nc\nd\n"), with(&base, "log", Mode::File, "a\nb\nc\nD\n"));
+    let apart =
+        (with(&base, "log", Mode::File, "A\nb\nc\nd\n"), with(&base, "log", Mode::File, "a\nb\nc\nD\n"));
     collides(plain(&base, &apart.0, &apart.1), "log", CollisionKind::Union);
     let (applied, _) = plain(&base, &base, &apart.1).unwrap();
     assert_eq!(applied.edits[0].how, How::Theirs, "only one side changed it: nothing is merged");
@@ -178,7 +193,10 @@ fn c8_an_edit_arrives_in_the_file_that_main_renamed() {
     let merged = edited(&edited(&text, 1, "ours"), 18, "theirs");
     assert_eq!(result, files([("new.rs", &merged), ("x", "x\n")]));
     let [edit] = &applied.edits[..] else { panic!("{applied:?}") };
-    assert_eq!((edit.path.as_bytes(), edit.from.as_ref().unwrap().as_bytes()), (&b"new.rs"[..], &b"old.rs"[..]));
+    assert_eq!(
+        (edit.path.as_bytes(), edit.from.as_ref().unwrap().as_bytes()),
+        (&b"new.rs"[..], &b"old.rs"[..])
+    );
     assert_eq!(edit.how, How::Merge);
     assert!(edit.base.is_some() && edit.ours.is_some() && edit.theirs.is_some());
 }
@@ -216,7 +234,10 @@ fn c9_a_file_added_to_a_renamed_directory_collides_and_the_place_is_named() {
     for (ours, theirs) in [(&renamed, &added), (&added, &renamed)] {
         let collisions = plain(&base, ours, theirs).unwrap_err();
         let [collision] = &collisions[..] else { panic!("{collisions:?}") };
-        assert_eq!((collision.path.as_bytes(), collision.kind), (&b"old/c"[..], CollisionKind::DirectoryRename));
+        assert_eq!(
+            (collision.path.as_bytes(), collision.kind),
+            (&b"old/c"[..], CollisionKind::DirectoryRename)
+        );
         assert_eq!(collision.suggested.as_ref().unwrap().as_bytes(), b"new/c");
         assert!(collision.sentence.contains("new/c"));
     }
@@ -292,13 +313,19 @@ fn attributes_that_make_a_file_binary_are_honoured_in_every_form() {
         let theirs = with(&base, "d/f.lock", Mode::File, "a\nb\nC\n");
         collides(plain(&base, &ours, &theirs), "d/f.lock", CollisionKind::Binary);
     }
-    for attribute in ["*.lock text eol=lf", "*.lock merge", "*.lock merge=mine", "*.lock -merge\nd/f.lock merge"] {
+    for attribute in
+        ["*.lock text eol=lf", "*.lock merge", "*.lock merge=mine", "*.lock -merge\nd/f.lock merge"]
+    {
         let base = files([(".gitattributes", attribute), ("d/f.lock", "a\nb\nc\n")]);
         let ours = with(&base, "d/f.lock", Mode::File, "A\nb\nc\n");
         let theirs = with(&base, "d/f.lock", Mode::File, "a\nb\nC\n");
         assert_eq!(plain(&base, &ours, &theirs).unwrap().1[&b"d/f.lock"[..]].1, b"A\nb\nC\n", "{attribute}");
     }
-    let nested = files([(".gitattributes", "*.lock -merge"), ("d/.gitattributes", "f.lock merge"), ("d/f.lock", "a\nb\nc\n")]);
+    let nested = files([
+        (".gitattributes", "*.lock -merge"),
+        ("d/.gitattributes", "f.lock merge"),
+        ("d/f.lock", "a\nb\nc\n"),
+    ]);
     let ours = with(&nested, "d/f.lock", Mode::File, "A\nb\nc\n");
     let theirs = with(&nested, "d/f.lock", Mode::File, "a\nb\nC\n");
     assert!(plain(&nested, &ours, &theirs).is_ok(), "the nearer file wins");
@@ -387,7 +414,10 @@ fn missing_objects_are_asked_for_in_few_batches_and_all_of_them_are_needed() {
                 rounds += 1;
                 for id in missing.0 {
                     assert!(yard_git::Objects::get(&at_hand, &id).is_none(), "asked twice for {id}");
-                    at_hand.insert(id, yard_git::Objects::get(&store.0, &id).expect("only what exists is asked for"));
+                    at_hand.insert(
+                        id,
+                        yard_git::Objects::get(&store.0, &id).expect("only what exists is asked for"),
+                    );
                 }
             }
             Err(other) => panic!("{other}"),
@@ -415,8 +445,57 @@ fn edits_that_nobody_else_touched_load_nothing_but_the_lookups() {
     let edits = yard_git::diff::diff(&store.0, trees.base, trees.theirs).unwrap();
     let row = Row { edits: &edits, base_tree: trees.base, theirs_tree: trees.theirs };
     let objects = Counting(&store.0, Default::default());
-    let outcome = apply_row(&objects, &TreeLookup::new(&objects, trees.ours), row, &Rules::default()).unwrap();
+    let outcome =
+        apply_row(&objects, &TreeLookup::new(&objects, trees.ours), row, &Rules::default()).unwrap();
     let Outcome::Clean(applied) = outcome else { panic!("{outcome:?}") };
     assert!(applied.edits.iter().all(|edit| edit.how == How::Theirs) && applied.new_blobs.is_empty());
     assert_eq!(objects.1.borrow().len(), 3, "ours' root, a/ and b/ alone");
+}
+
+#[test]
+fn a_train_of_changes_that_all_touch_one_index_goes_aboard_in_any_order_and_the_index_is_complete() {
+    const CHANGES: usize = 60;
+    let base = files([("INDEX", "m\n"), ("src/a", "a\n")]);
+    let rules = Rules::new(vec![("INDEX".to_owned(), Rule::SortedLines)]);
+    let mut store = Store(MemoryObjects::default());
+    let base_tree = store.tree(&base);
+    let name = |n: usize| format!("entry {:03}", n * 7 % CHANGES);
+    let theirs: Vec<_> = (0..CHANGES)
+        .map(|n| {
+            let mut lines = [name(n), "m".to_owned()];
+            lines.sort();
+            let index = with(&base, "INDEX", Mode::File, lines.map(|line| line + "\n").concat());
+            store.tree(&with(&index, format!("src/{}", name(n)), Mode::File, name(n)))
+        })
+        .collect();
+    let mut ends = Vec::new();
+    let orders: [Vec<usize>; 2] = [(0..CHANGES).collect(), (0..CHANGES).rev().collect()];
+    for order in orders {
+        let mut objects = Overlay::new(&store.0);
+        let mut running = RunningTree::new(base_tree);
+        for n in order {
+            let edits = yard_git::diff::diff(&store.0, base_tree, theirs[n]).unwrap();
+            let row = Row { edits: &edits, base_tree, theirs_tree: theirs[n] };
+            let outcome =
+                apply_row(&objects, &RunningLookup::new(&objects, &mut running), row, &rules).unwrap();
+            let Outcome::Clean(applied) = outcome else { panic!("{outcome:?}") };
+            for blob in applied.new_blobs {
+                objects.new.add(Kind::Blob, blob.bytes);
+            }
+            let steps: Vec<_> = applied
+                .edits
+                .iter()
+                .map(|e| Step { path: &e.path, ours: e.ours, result: e.result })
+                .collect();
+            for tree in running.fold(&objects, &steps).unwrap().trees {
+                objects.new.add(Kind::Tree, tree.data);
+            }
+        }
+        ends.push(read(&objects, running.id()));
+    }
+    assert_eq!(ends[0], ends[1]);
+    let mut lines: Vec<String> = (0..CHANGES).map(|n| format!("entry {n:03}\n")).collect();
+    lines.push("m\n".to_owned());
+    assert_eq!(ends[0][&b"INDEX"[..]].1, lines.concat().into_bytes());
+    assert_eq!(ends[0].len(), CHANGES + 2);
 }

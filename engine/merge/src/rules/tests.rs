@@ -88,7 +88,8 @@ proptest! {
         order in prop::collection::vec(any::<u32>(), 6),
     ) {
         let run = |changes: &[&BTreeSet<u8>]| {
-            changes.iter().fold(text(&base), |ours, theirs| apply(&text(&base), &ours, &text(theirs)).unwrap())
+            let base = text(&base);
+            changes.iter().fold(base.clone(), |ours, theirs| apply(&base, &ours, &text(theirs)).unwrap())
         };
         let straight: Vec<_> = changes.iter().collect();
         let mut shuffled: Vec<_> = changes.iter().zip(&order).collect();

@@ -125,7 +125,8 @@ impl Repo {
         if code > 1 {
             return None;
         }
-        let mut parts = out.stdout.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
+        let mut parts =
+            out.stdout.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
         let tree = parts.next()?.parse().ok()?;
         Some(Verdict { clean: code == 0, tree, paths: parts.filter(|part| !part.is_empty()).collect() })
     }

@@ -64,8 +64,11 @@ fn answer(outcome: Outcome, objects: &MemoryObjects, ours: ObjectId) -> Answer {
     match outcome {
         Outcome::Collided(collisions) => Err(collisions),
         Outcome::Clean(applied) => {
-            let steps: Vec<_> =
-                applied.edits.iter().map(|e| Step { path: &e.path, ours: e.ours, result: e.result }).collect();
+            let steps: Vec<_> = applied
+                .edits
+                .iter()
+                .map(|e| Step { path: &e.path, ours: e.ours, result: e.result })
+                .collect();
             let mut tree = RunningTree::new(ours);
             tree.fold(objects, &steps).expect("the edits fit on ours, and their trees are at hand");
             Ok(tree.id())
@@ -89,7 +92,11 @@ fn merged(repo: &git::Repo, trees: Trees, rounds: &mut usize) -> Option<Answer> 
     })?;
     let whole = answer(whole, &objects, trees.ours);
     let by_row = answer(by_row, &objects, trees.ours);
-    assert_eq!(by_row.as_ref().ok(), whole.as_ref().ok(), "the lane's way and the whole trees' way disagree: {trees:?}");
+    assert_eq!(
+        by_row.as_ref().ok(),
+        whole.as_ref().ok(),
+        "the lane's way and the whole trees' way disagree: {trees:?}"
+    );
     Some(whole)
 }
 
@@ -136,9 +143,13 @@ impl Tally {
         let shape = |c: &Collision| format!("{:?} {}", c.kind, c.path);
         match (&answer, verdict.clean) {
             (Ok(tree), true) if *tree == verdict.tree => self.both_clean += 1,
-            (Ok(tree), true) => self.wrong.push(format!("{name}: clean with another tree {tree}, git has {}", verdict.tree)),
+            (Ok(tree), true) => {
+                self.wrong.push(format!("{name}: clean with another tree {tree}, git has {}", verdict.tree))
+            }
             (Ok(_), false) => self.wrong.push(format!("{name}: clean, git conflicts at {:?}", verdict.paths)),
-            (Err(collisions), true) if collisions.iter().all(|c| c.kind == CollisionKind::Union) => self.union_apart += 1,
+            (Err(collisions), true) if collisions.iter().all(|c| c.kind == CollisionKind::Union) => {
+                self.union_apart += 1
+            }
             (Err(collisions), true) => {
                 let first: Vec<_> = collisions.iter().take(3).map(shape).collect();
                 self.strict.push(format!("{name}: {}", first.join(", ")));
@@ -156,12 +167,22 @@ impl Tally {
     /// Prints the counts as a table, and every disagreement.
     pub fn print(&self, title: &str) {
         println!("\n{title}");
-        println!("| pairs | git conflicts | both clean, same tree | both collide | git clean, we collide | union apart | wrong | skipped | rounds |");
+        println!(
+            "| pairs | git conflicts | both clean, same tree | both collide | git clean, we collide | {} |",
+            "union apart | wrong | skipped | rounds"
+        );
         println!("|---|---|---|---|---|---|---|---|---|");
         println!(
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            self.pairs, self.git_conflicts, self.both_clean, self.both_collide, self.strict.len(), self.union_apart,
-            self.wrong.len(), self.skipped, self.rounds
+            self.pairs,
+            self.git_conflicts,
+            self.both_clean,
+            self.both_collide,
+            self.strict.len(),
+            self.union_apart,
+            self.wrong.len(),
+            self.skipped,
+            self.rounds
         );
         println!("same-file merges {}, rename against edit {}", self.same_file, self.rename_against_edit);
         println!("kinds where both collide: {:?}", self.kinds);
@@ -177,7 +198,11 @@ impl Tally {
     pub fn check(&self, strict_percent: usize) {
         assert!(self.wrong.is_empty(), "{} wrong answers, the first: {}", self.wrong.len(), self.wrong[0]);
         let clean = self.pairs - self.git_conflicts;
-        assert!(self.strict.len() * 100 <= clean * strict_percent, "{} of {clean} clean merges refused", self.strict.len());
+        assert!(
+            self.strict.len() * 100 <= clean * strict_percent,
+            "{} of {clean} clean merges refused",
+            self.strict.len()
+        );
     }
 }
 
@@ -206,19 +231,29 @@ fn synthetic_histories_merge_as_git_merges_them() {
         let name = format!("seed {} {:?}", n + 1, pair.scene);
         let apart = tally.union_apart;
         let Some(verdict) = tally.compare(&repo, &name, commits) else { continue };
-        assert!(pair.scene == Scene::Union || tally.union_apart == apart, "{name}: union where none is asked for");
+        assert!(
+            pair.scene == Scene::Union || tally.union_apart == apart,
+            "{name}: union where none is asked for"
+        );
         // Counted by what the sides did to paths, not by what the scene meant to do.
         let differs = |a: &synth::Files, path: &String| a.get(path) != pair.base.get(path);
         let both = |path: &&String| {
-            pair.ours.contains_key(*path) && pair.theirs.contains_key(*path)
-                && differs(&pair.ours, path) && differs(&pair.theirs, path)
+            pair.ours.contains_key(*path)
+                && pair.theirs.contains_key(*path)
+                && differs(&pair.ours, path)
+                && differs(&pair.theirs, path)
         };
         tally.same_file += usize::from(verdict.clean && pair.base.keys().filter(both).count() > 0);
         let moved = |mover: &synth::Files, editor: &synth::Files| {
             let added = mover.keys().any(|path| !pair.base.contains_key(path));
-            added && pair.base.keys().any(|p| !mover.contains_key(p) && editor.contains_key(p) && differs(editor, p))
+            added
+                && pair
+                    .base
+                    .keys()
+                    .any(|p| !mover.contains_key(p) && editor.contains_key(p) && differs(editor, p))
         };
-        tally.rename_against_edit += usize::from(moved(&pair.ours, &pair.theirs) || moved(&pair.theirs, &pair.ours));
+        tally.rename_against_edit +=
+            usize::from(moved(&pair.ours, &pair.theirs) || moved(&pair.theirs, &pair.ours));
     }
     tally.print("synthetic histories");
     tally.check(5);

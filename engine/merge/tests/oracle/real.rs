@@ -19,7 +19,11 @@ pub fn triples(repo: &Repo, count: usize) -> Vec<(String, [ObjectId; 3])> {
         tries += 1;
         let at = 50 + rng.below(main.len() - 55);
         let away = 5 + rng.below(46);
-        let ours = if rng.chance(50) { main.get(at + away) } else { at.checked_sub(away).and_then(|at| main.get(at)) };
+        let ours = if rng.chance(50) {
+            main.get(at + away)
+        } else {
+            at.checked_sub(away).and_then(|at| main.get(at))
+        };
         let (Some(theirs), Some(ours)) = (main.get(at), ours) else { continue };
         // Every parent of a merge commit makes a change; the first is what main had before it.
         let Some([base, ..]) = parents.get(theirs).map(Vec::as_slice) else { continue };
@@ -29,16 +33,25 @@ pub fn triples(repo: &Repo, count: usize) -> Vec<(String, [ObjectId; 3])> {
 }
 
 fn merges(repo: &Repo, count: usize) -> Vec<(String, [ObjectId; 3])> {
-    let text = String::from_utf8(git::output(git::command(&repo.dir).args(["rev-list", "--merges", "--parents", "HEAD"])));
+    let text = String::from_utf8(git::output(git::command(&repo.dir).args([
+        "rev-list",
+        "--merges",
+        "--parents",
+        "HEAD",
+    ])));
     let mut out = Vec::new();
     for line in text.unwrap().lines() {
         let parts: Vec<_> = line.split(' ').collect();
         let [_, ours, theirs] = parts[..] else { continue };
-        let bases = git::command(&repo.dir).args(["merge-base", "--all", ours, theirs]).output().unwrap().stdout;
+        let bases =
+            git::command(&repo.dir).args(["merge-base", "--all", ours, theirs]).output().unwrap().stdout;
         let bases = String::from_utf8(bases).unwrap();
         let [base] = bases.lines().collect::<Vec<_>>()[..] else { continue };
         if base != ours && base != theirs {
-            out.push((format!("merge {base} {ours} {theirs}"), [base, ours, theirs].map(|id| id.parse().unwrap())));
+            out.push((
+                format!("merge {base} {ours} {theirs}"),
+                [base, ours, theirs].map(|id| id.parse().unwrap()),
+            ));
         }
         if out.len() >= count {
             break;

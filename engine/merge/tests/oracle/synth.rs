@@ -46,8 +46,8 @@ pub struct Pair {
 }
 
 const WORDS: [&str; 16] = [
-    "parse", "token", "index", "merge", "value", "state", "error", "result", "count", "buffer", "owner", "lane",
-    "train", "queue", "fork", "tree",
+    "parse", "token", "index", "merge", "value", "state", "error", "result", "count", "buffer", "owner",
+    "lane", "train", "queue", "fork", "tree",
 ];
 
 fn line(rng: &mut Rng) -> String {
@@ -128,7 +128,8 @@ struct Focus {
 }
 
 fn focus(rng: &mut Rng, files: &Files) -> Focus {
-    let paths: Vec<_> = files.iter().filter(|(_, file)| file.0.starts_with("1006")).map(|(path, _)| path).collect();
+    let paths: Vec<_> =
+        files.iter().filter(|(_, file)| file.0.starts_with("1006")).map(|(path, _)| path).collect();
     let path = (*rng.pick(&paths)).clone();
     Focus { line: rng.below(20), path }
 }
@@ -224,7 +225,13 @@ fn anything(rng: &mut Rng, files: &mut Files, focus: &Focus) {
 }
 
 fn attributes(rng: &mut Rng, files: &mut Files) {
-    let text = *rng.pick(&["*.rs -merge\n", "*.rs binary\n", "src/** merge=binary\n", "*.rs text eol=lf\n", "*.rs merge=mine\n"]);
+    let text = *rng.pick(&[
+        "*.rs -merge\n",
+        "*.rs binary\n",
+        "src/** merge=binary\n",
+        "*.rs text eol=lf\n",
+        "*.rs merge=mine\n",
+    ]);
     let dir = *rng.pick(&["", "src/"]);
     files.insert(format!("{dir}.gitattributes"), ("100644", text.as_bytes().to_vec()));
 }
@@ -261,7 +268,8 @@ pub fn pair(seed: u64) -> Pair {
             }
         }
         Scene::RenameAgainstEdit => {
-            let (mover, editor) = if rng.chance(50) { (&mut ours, &mut theirs) } else { (&mut theirs, &mut ours) };
+            let (mover, editor) =
+                if rng.chance(50) { (&mut ours, &mut theirs) } else { (&mut theirs, &mut ours) };
             if let Some(to) = rename(&mut rng, mover, &focus.path)
                 && rng.chance(60)
             {
@@ -313,7 +321,9 @@ pub fn commit(stream: &mut Vec<u8>, mark: usize, parent: Option<usize>, files: &
             stream.extend_from_slice(format!("M 160000 {commit} {}\n", quoted(path)).as_bytes());
             continue;
         }
-        stream.extend_from_slice(format!("M {mode} inline {}\ndata {}\n", quoted(path), bytes.len()).as_bytes());
+        stream.extend_from_slice(
+            format!("M {mode} inline {}\ndata {}\n", quoted(path), bytes.len()).as_bytes(),
+        );
         stream.extend_from_slice(bytes);
         stream.push(b'\n');
     }
