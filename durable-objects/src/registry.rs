@@ -65,7 +65,7 @@ impl<S: Sql> Registry<S> {
         let wanted = Value::from(asked.repo.as_ref().map(RepoName::as_str));
         let rows = self
             .sql
-            .run("SELECT repo, at FROM repos WHERE ?1 IS NULL OR repo = ?1 ORDER BY repo", &[wanted.clone()])?;
+            .run("SELECT repo, at FROM repos WHERE ?1 IS NULL OR repo = ?1 ORDER BY repo", std::slice::from_ref(&wanted))?;
         let forks = self.sql.run(
             "SELECT repo, fork FROM forks WHERE ?1 IS NULL OR repo = ?1 ORDER BY repo, fork",
             &[wanted],

@@ -111,6 +111,9 @@ impl<P: Platform> Repository<P> {
         let ledger = self.ledger()?;
         let changes: Vec<ChangeId> = request.changes.iter().map(|listed| listed.change.clone()).collect();
         ledger.prefetch(&changes);
+        let mut commits: Vec<ObjectId> = request.changes.iter().map(|listed| listed.commit).collect();
+        commits.extend([request.head, request.notes_tip]);
+        ledger.prefetch_commits(&commits);
         let (secret, repo, sql) = (self.secret.as_str(), self.remote()?.repo, &self.sql);
         let verifier = Tokens { secret, repo, now, sql, fault: RefCell::default() };
         let context =

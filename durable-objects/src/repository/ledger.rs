@@ -1,5 +1,8 @@
 //! The kernel's ledger over SQLite: reads through, writes gathered and stored in one block.
 
+mod prefetch;
+mod write;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,18 +11,18 @@ use serde::{Deserialize, Serialize};
 use yard_common::fact::{Standing, Turns};
 use yard_common::landing::{AttemptId, PackRef};
 use yard_common::policy::Policy;
-use yard_common::submission::{CommitNode, Submission, Via};
+use yard_common::submission::{CommitNode, Submission};
 use yard_common::{
     ChangeId, Epoch, Fact, FactNo, Fence, ForkName, IdempotencyKey, LaneName, Millis, ObjectId, OwnerEpoch,
     RefName, Refusal, RepoPath, Seq, Version,
 };
 use yard_landing::{
-    ChangeState, Claim, CommitInfo, LandingAnswer, Ledger, LedgerMut, Step, StoredSubmission, SubmissionAnswer,
-    fold,
+    ChangeState, Claim, CommitInfo, LandingAnswer, Ledger, LedgerMut as _, Step, StoredSubmission,
+    SubmissionAnswer, fold,
 };
 
 use super::tables::{Scalars, StateRow};
-use crate::sql::{Row, Sql, SqlFault, Value, each_json};
+use crate::sql::{Row, Sql, SqlFault, Value};
 
 /// A commit that waits to be stored.
 #[derive(Debug, Clone)]
@@ -56,6 +59,8 @@ struct Read {
     newest: BTreeMap<ChangeId, Option<Arc<Submission>>>,
     states: BTreeMap<ChangeId, (ChangeState, FactNo)>,
     commits: BTreeMap<ObjectId, Option<(CommitInfo, bool)>>,
+    versions: BTreeMap<ObjectId, Vec<(ChangeId, Version)>>,
+    answers: BTreeMap<(&'static str, String), Option<String>>,
     claims: Option<Vec<Claim>>,
 }
 
@@ -182,39 +187,6 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
         self.pending.facts.pop();
     }
 
-    /// Reads newest rows, states and landing keys of many changes by one statement each.
-    pub(crate) fn prefetch(&self, changes: &[ChangeId]) {
-        let rows = self.ok(each_json(
-            self.sql,
-            "SELECT j.value, f.json FROM json_each(?1) AS j JOIN submissions AS s ON s.seq =
-               (SELECT seq FROM submissions WHERE change = j.value ORDER BY version DESC LIMIT 1)
-             JOIN facts AS f ON f.no = s.fact",
-            changes,
-            &[],
-        ));
-        let states = self.ok(each_json(
-            self.sql,
-            "SELECT c.change, c.state, c.upto FROM json_each(?1) AS j JOIN changes AS c ON c.change = j.value",
-            changes,
-            &[],
-        ));
-        let mut read = self.read.borrow_mut();
-        for change in changes {
-            read.newest.entry(change.clone()).or_default();
-            read.states.entry(change.clone()).or_default();
-        }
-        for row in rows.unwrap_or_default() {
-            if let Some((change, row)) = self.ok(prefetched(&row)) {
-                read.newest.insert(change, Some(row));
-            }
-        }
-        for row in states.unwrap_or_default() {
-            if let Some((change, state)) = self.ok(state_of(&row)) {
-                read.states.insert(change, state);
-            }
-        }
-    }
-
     fn commit_at(&self, id: &ObjectId) -> Option<(CommitInfo, bool)> {
         if let Some(new) = self.pending.commits.get(id) {
             return Some((new.info.clone(), new.ever));
@@ -285,6 +257,9 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
         if let Some(json) = self.pending.answers.get(&(kind, key.to_owned())) {
             return serde_json::from_str(json).ok();
         }
+        if let Some(found) = self.read.borrow().answers.get(&(kind, key.to_owned())) {
+            return found.as_ref().and_then(|json| serde_json::from_str(json).ok());
+        }
         self.first(
             "SELECT json FROM answers WHERE kind = ?1 AND key = ?2",
             &[kind.into(), key.into()],
@@ -309,16 +284,17 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
     }
 }
 
+/// Reads a row `change, version` from column `at` on.
+fn version_of(row: &Row, at: usize) -> Result<(ChangeId, Version), SqlFault> {
+    Ok((row.parse(at, "change id")?, Version(row.number(at + 1)?)))
+}
+
 fn row_of_fact(json: &str) -> Result<Arc<Submission>, SqlFault> {
     match serde_json::from_str(json) {
         Ok(Fact::Submitted { row, .. }) => Ok(Arc::new(*row)),
         Ok(_) => Err(SqlFault("a submission's fact is another one".into())),
         Err(fault) => Err(SqlFault(fault.to_string())),
     }
-}
-
-fn prefetched(row: &Row) -> Result<(ChangeId, Arc<Submission>), SqlFault> {
-    Ok((row.parse(0, "change id")?, row_of_fact(row.text(1)?)?))
 }
 
 fn state_of(row: &Row) -> Result<(ChangeId, (ChangeState, FactNo)), SqlFault> {
@@ -453,14 +429,14 @@ impl<S: Sql> Ledger for SqlLedger<'_, S> {
     }
 
     fn versions_with(&self, commit: &ObjectId) -> Vec<(ChangeId, Version)> {
-        let rows = self.rows(
-            "SELECT change, version FROM version_commits WHERE id = ?1 ORDER BY change, version",
-            &[commit.into()],
-        );
-        let mut found: Vec<(ChangeId, Version)> = rows
-            .iter()
-            .filter_map(|row| self.ok(row.parse(0, "change id")).zip(self.ok(row.number(1)).map(Version)))
-            .collect();
+        let read = self.read.borrow().versions.get(commit).cloned();
+        let mut found: Vec<(ChangeId, Version)> = read.unwrap_or_else(|| {
+            let rows = self.rows(
+                "SELECT change, version FROM version_commits WHERE id = ?1 ORDER BY change, version",
+                &[commit.into()],
+            );
+            rows.iter().filter_map(|row| self.ok(version_of(row, 0))).collect()
+        });
         let new = self.pending.rows.values().filter(|(row, _)| row.commits.contains(commit));
         found.extend(new.map(|(row, _)| (row.change.clone(), row.version)));
         found.sort();
@@ -548,122 +524,4 @@ impl<S: Sql> Ledger for SqlLedger<'_, S> {
 /// A path as a row keeps it: its JSON text, which is unambiguous for every byte string.
 pub(crate) fn path_text(path: &RepoPath) -> String {
     to_json(path)
-}
-
-impl<S: Sql> LedgerMut for SqlLedger<'_, S> {
-    fn set_main(&mut self, tip: ObjectId, epoch: Epoch, step: &Step) {
-        self.scalars.main = Some(tip);
-        self.scalars.epoch = epoch;
-        self.pending.steps.insert(tip, step.clone());
-        self.pending.tips.push(tip);
-        let mut todo = vec![tip];
-        while let Some(id) = todo.pop() {
-            if let Some(new) = self.pending.commits.get_mut(&id).filter(|new| !new.ever) {
-                new.ever = true;
-                todo.extend(&new.info.parents);
-            }
-        }
-    }
-
-    fn set_notes(&mut self, tip: ObjectId) {
-        self.scalars.notes = Some(tip);
-    }
-
-    fn set_ref(&mut self, name: &RefName, target: Option<ObjectId>) {
-        self.pending.refs.insert(name.clone(), target);
-    }
-
-    fn set_policy(&mut self, policy: &Policy) {
-        self.scalars.policy = policy.clone();
-        self.policy = Arc::new(policy.clone());
-    }
-
-    fn set_frozen(&mut self, reason: Option<&str>) {
-        self.scalars.frozen = reason.map(str::to_owned);
-    }
-
-    fn set_protected(&mut self, protected: bool) {
-        self.scalars.protected = protected;
-    }
-
-    fn set_turns(&mut self, turns: &Turns) {
-        self.scalars.turns = turns.clone();
-    }
-
-    fn put_commit(&mut self, node: &CommitNode) {
-        if self.commit_at(&node.id).is_some() {
-            return;
-        }
-        let known = node.parents.iter().filter_map(|id| self.commit(id));
-        let generation = 1 + known.map(|info| info.generation).max().unwrap_or(0);
-        let info = CommitInfo { tree: node.tree, parents: node.parents.clone(), generation };
-        let seconds = self.seconds.get(&node.id).copied().unwrap_or(0);
-        self.pending.commits.insert(node.id, NewCommit { info, seconds, ever: false });
-        self.pending.commit_order.push(node.id);
-    }
-
-    fn put_row(&mut self, row: &Submission) {
-        self.scalars.rows = self.scalars.rows.max(row.seq.0);
-        // The head of an API submission lies in no pack until it lands, so no ref names it.
-        let name = RefName::new(format!("refs/changes/{}/{}", row.change, row.version));
-        if let Ok(name) = name
-            && row.via != Via::Api
-        {
-            self.pending.refs.insert(name, Some(row.head));
-        }
-        let key = (row.change.clone(), row.version);
-        self.pending.rows.insert(key, (Arc::new(row.clone()), self.no));
-    }
-
-    fn set_state(&mut self, change: &ChangeId, state: &ChangeState) {
-        let read = self.read.borrow().states.get(change).map(|found| found.1);
-        // A row that holds this fact already is folded anew after a fault: it stays.
-        if read.is_some_and(|upto| upto >= self.no) {
-            return;
-        }
-        self.pending.states.insert(change.clone(), (state.clone(), self.no));
-    }
-
-    fn put_landing(&mut self, landing: &Standing) {
-        self.pending.landings.insert(landing.commit, landing.clone());
-    }
-
-    fn put_claim(&mut self, claim: &Claim) {
-        self.scalars.fence = self.scalars.fence.max(claim.fence);
-        self.pending.claims.insert(claim.fence, (claim.clone(), false));
-    }
-
-    fn end_claim(&mut self, fence: Fence) {
-        if let Some(claim) = self.claim(fence) {
-            self.pending.claims.insert(fence, (claim, true));
-        }
-    }
-
-    fn raise_lane_epoch(&mut self, lane: &LaneName, epoch: OwnerEpoch) {
-        let raised = self.lane_epoch(lane).max(epoch);
-        self.pending.lanes.insert(lane.clone(), raised);
-    }
-
-    fn put_submission_answer(&mut self, key: &IdempotencyKey, stored: &StoredSubmission) {
-        let (accepted, refused) = match &stored.answer {
-            SubmissionAnswer::Accepted { change, version } => (Some((change.clone(), *version)), None),
-            SubmissionAnswer::Refused(refusal) => (None, Some(refusal.clone())),
-        };
-        let row = SubmissionAnswerRow { content: stored.content.clone(), accepted, refused };
-        self.keep_answer("submission", key.as_str(), &row);
-    }
-
-    fn put_landing_answer(&mut self, key: &AttemptId, answer: &LandingAnswer) {
-        let row = match answer {
-            LandingAnswer::Landed { tip } => LandingAnswerRow { tip: Some(*tip), refused: None, turn_until: None },
-            LandingAnswer::Refused { refusal, turn_until } => {
-                LandingAnswerRow { tip: None, refused: Some(refusal.clone()), turn_until: *turn_until }
-            }
-        };
-        self.keep_answer("landing", &key.to_string(), &row);
-    }
-
-    fn put_pack(&mut self, pack: &PackRef) {
-        self.pending.live_packs.push(pack.clone());
-    }
 }

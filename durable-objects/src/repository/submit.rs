@@ -1,5 +1,7 @@
 //! Submissions: prepare, accept, contents.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use yard_common::bytes::Base64;
 use yard_common::limits::{CANDIDATE_PACK_BYTES_MAX, FACT_BYTES_MAX};
@@ -93,6 +95,13 @@ impl<P: Platform> Repository<P> {
         let mut ledger = self.ledger()?;
         let ids: Vec<ChangeId> = asked.items.iter().filter_map(|item| item.change.clone()).collect();
         ledger.prefetch(&ids);
+        let commits = asked.items.iter().flat_map(|item| &item.commits);
+        let mut commits: BTreeSet<ObjectId> =
+            commits.flat_map(|commit| commit.parents.iter().copied().chain([commit.id])).collect();
+        commits.extend(asked.items.iter().flat_map(|item| &item.base_commits));
+        ledger.prefetch_commits(&commits.into_iter().collect::<Vec<_>>());
+        let keys: Vec<&str> = asked.items.iter().map(|item| item.key.as_str()).collect();
+        ledger.prefetch_answers("submission", &keys);
         let mut results = Vec::with_capacity(asked.items.len());
         let mut stored = Vec::new();
         for item in asked.items {

@@ -233,8 +233,7 @@ pub fn problem(refusal: Refusal) -> worker::Result<Response> {
     Ok(response.with_status(problem.status))
 }
 
-/// Reads the variable that selects points, and the platform's secret.
-#[must_use]
+/// Reads the variable that selects points; answers with the platform's secret.
 pub fn settings(env: &Env) -> String {
     let points = env.var(crate::points::VARIABLE).map(|text| text.to_string()).ok();
     crate::points::select(points.as_deref());

@@ -1,0 +1,99 @@
+//! Reads of many rows by one statement each, before a decision goes through them one by one.
+
+use std::sync::Arc;
+
+use yard_common::submission::Submission;
+use yard_common::{ChangeId, ObjectId};
+
+use super::{SqlLedger, commit_row, row_of_fact, state_of, version_of};
+use crate::sql::{Row, Sql, SqlFault, each_ids, each_json};
+
+fn prefetched(row: &Row) -> Result<(ChangeId, Arc<Submission>), SqlFault> {
+    Ok((row.parse(0, "change id")?, row_of_fact(row.text(1)?)?))
+}
+
+impl<S: Sql> SqlLedger<'_, S> {
+    /// Reads newest rows, states and landing keys of many changes by one statement each.
+    pub(crate) fn prefetch(&self, changes: &[ChangeId]) {
+        let rows = self.ok(each_json(
+            self.sql,
+            "SELECT j.value, f.json FROM json_each(?1) AS j JOIN submissions AS s ON s.seq =
+               (SELECT seq FROM submissions WHERE change = j.value ORDER BY version DESC LIMIT 1)
+             JOIN facts AS f ON f.no = s.fact",
+            changes,
+            &[],
+        ));
+        let states = self.ok(each_json(
+            self.sql,
+            "SELECT c.change, c.state, c.upto FROM json_each(?1) AS j JOIN changes AS c ON c.change = j.value",
+            changes,
+            &[],
+        ));
+        let mut read = self.read.borrow_mut();
+        for change in changes {
+            read.newest.entry(change.clone()).or_default();
+            read.states.entry(change.clone()).or_default();
+        }
+        for row in rows.unwrap_or_default() {
+            if let Some((change, row)) = self.ok(prefetched(&row)) {
+                read.newest.insert(change, Some(row));
+            }
+        }
+        for row in states.unwrap_or_default() {
+            if let Some((change, state)) = self.ok(state_of(&row)) {
+                read.states.insert(change, state);
+            }
+        }
+    }
+
+    /// Reads commits, and the versions that have them, by one statement each.
+    pub(crate) fn prefetch_commits(&self, ids: &[ObjectId]) {
+        let commits = self.ok(each_ids(
+            self.sql,
+            "SELECT c.id, c.tree, c.parents, c.generation, c.ever FROM ids JOIN commits AS c ON c.id = ids.id",
+            ids,
+            &[],
+        ));
+        let versions = self.ok(each_ids(
+            self.sql,
+            "SELECT v.id, v.change, v.version FROM ids JOIN version_commits AS v ON v.id = ids.id
+             ORDER BY v.change, v.version",
+            ids,
+            &[],
+        ));
+        let mut read = self.read.borrow_mut();
+        for id in ids {
+            read.commits.entry(*id).or_default();
+            read.versions.entry(*id).or_default();
+        }
+        for row in commits.unwrap_or_default() {
+            if let (Some(id), Some(found)) = (self.ok(row.id(0)), self.ok(commit_row(&row, 1))) {
+                read.commits.insert(id, Some(found));
+            }
+        }
+        for row in versions.unwrap_or_default() {
+            if let (Some(id), Some(version)) = (self.ok(row.id(0)), self.ok(version_of(&row, 1))) {
+                read.versions.entry(id).or_default().push(version);
+            }
+        }
+    }
+
+    /// Reads the answers of many keys by one statement.
+    pub(crate) fn prefetch_answers(&self, kind: &'static str, keys: &[&str]) {
+        let rows = self.ok(each_json(
+            self.sql,
+            "SELECT a.key, a.json FROM json_each(?1) AS j JOIN answers AS a ON a.kind = ?2 AND a.key = j.value",
+            keys,
+            &[kind.into()],
+        ));
+        let mut read = self.read.borrow_mut();
+        for key in keys {
+            read.answers.entry((kind, (*key).to_owned())).or_default();
+        }
+        for row in rows.unwrap_or_default() {
+            if let (Some(key), Some(json)) = (self.ok(row.text(0)), self.ok(row.text(1))) {
+                read.answers.insert((kind, key.to_owned()), Some(json.to_owned()));
+            }
+        }
+    }
+}
