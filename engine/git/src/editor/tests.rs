@@ -6,6 +6,8 @@ use crate::tree::encode;
 use yard_common::submission::Mode;
 
 type Model = BTreeMap<RepoPath, Entry>;
+/// An entry under the components of its path.
+type Flat = (Vec<Vec<u8>>, Entry);
 
 fn path(text: &str) -> RepoPath {
     RepoPath::new(text).unwrap()
@@ -17,8 +19,8 @@ fn entry(n: u64) -> Entry {
 }
 
 /// The tree of a flat list, built anew from nothing.
-fn build(objects: &mut MemoryObjects, model: &[(Vec<Vec<u8>>, Entry)]) -> ObjectId {
-    let mut groups: BTreeMap<Vec<u8>, Vec<(Vec<Vec<u8>>, Entry)>> = BTreeMap::new();
+fn build(objects: &mut MemoryObjects, model: &[Flat]) -> ObjectId {
+    let mut groups: BTreeMap<Vec<u8>, Vec<Flat>> = BTreeMap::new();
     let mut list = Vec::new();
     for (names, entry) in model {
         match names.as_slice() {

@@ -131,7 +131,11 @@ impl Resolver {
         loop {
             while let Some(child) = self.todo.last().copied() {
                 if !self.resolve(bytes, child)? {
-                    return Ok(Progress::Need { ranges: self.needed(bytes), bases: Missing::default() });
+                    let ranges = self.needed(bytes);
+                    if ranges.is_empty() {
+                        return Err(PackError::Misuse { why: "an entry's bytes end before its stream" });
+                    }
+                    return Ok(Progress::Need { ranges, bases: Missing::default() });
                 }
             }
             if self.unresolved == 0 {
