@@ -448,6 +448,13 @@ pub enum Act {
         /// Its fencing number.
         fence: Fence,
     },
+    /// An admin allows the newest version to change what only admins may change.
+    Approve {
+        /// The change.
+        change: ChangeId,
+        /// The version; a newer one needs its own approval.
+        version: Version,
+    },
     /// Forbid or allow direct pushes to main.
     Protect {
         /// Forbid?
