@@ -4,6 +4,8 @@
 //! unless both sides made the very same one. Sliders are placed without the indent heuristic, as git's
 //! merge does it (its `diff` does otherwise). Verified against git by `tests/oracle.rs`.
 
+mod backwards;
+
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
 
 /// git looks for a NUL in this many first bytes to call a file binary.
@@ -30,8 +32,8 @@ pub fn is_binary(bytes: &[u8]) -> bool {
 
 /// Merges the changes base -> ours and base -> theirs.
 ///
-/// Histogram and Myers must both merge clean, with the same bytes, and no change may stand where the
-/// pairing of repeated lines decides its place (an entry below one heading or below the next).
+/// Histogram, Myers and the histogram read from the end must all merge clean, with the same bytes:
+/// else the pairing of repeated lines decides (an entry goes below one heading or below the next).
 #[must_use]
 pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> TextMerge {
     if [base, ours, theirs].into_iter().any(is_binary) {
@@ -43,42 +45,11 @@ pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> TextMerge {
         return TextMerge::Ambiguous;
     }
     let [base, ours, theirs] = &three;
-    if drifts(base, ours, theirs) || drifts(base, theirs, ours) {
+    let backwards = merge_scripts(&three, &backwards::script(base, ours), &backwards::script(base, theirs));
+    if backwards.is_none_or(|other| other != merged) {
         return TextMerge::Ambiguous;
     }
     TextMerge::Clean(merged.concat())
-}
-
-/// Would a change of `other` land elsewhere in `side` if `side`'s lines were paired from the end?
-///
-/// Looks at the lines that each change replaces and at their two neighbours: the same line of the
-/// base must be the same line of the side, whichever end the diff starts from.
-fn drifts(base: &[&[u8]], side: &[&[u8]], other: &[&[u8]]) -> bool {
-    let forwards = pairing(base.len(), &script(Algorithm::Histogram, base, side));
-    let [from, to] = [base, side].map(|lines| lines.iter().rev().copied().collect::<Vec<_>>());
-    let backwards = pairing(base.len(), &script(Algorithm::Histogram, &from, &to));
-    let same = |line: usize| {
-        let back = backwards.get(base.len() - 1 - line).copied().flatten().map(|at| side.len() - 1 - at);
-        match (forwards.get(line).copied().flatten(), back) {
-            (Some(there), Some(back)) => there == back,
-            _ => true,
-        }
-    };
-    let near = |change: &Change| change.base.saturating_sub(1)..(change.base_end() + 1).min(base.len());
-    script(Algorithm::Histogram, base, other).iter().any(|change| !near(change).all(same))
-}
-
-/// Which line of the side each line of the base is, `None` for a changed one.
-fn pairing(lines: usize, script: &[Change]) -> Vec<Option<usize>> {
-    let mut out = Vec::with_capacity(lines);
-    let mut side = 0;
-    for change in script {
-        out.extend((out.len()..change.base).zip(side..).map(|(_, at)| Some(at)));
-        out.extend(std::iter::repeat_n(None, change.base_len));
-        side = change.side_end();
-    }
-    out.extend((out.len()..lines).zip(side..).map(|(_, at)| Some(at)));
-    out
 }
 
 /// One run of lines that a side changed: `base` lines replaced by `side` lines.
@@ -235,9 +206,17 @@ fn slice<'a, 'b>(lines: &'a [&'b [u8]], from: usize, len: usize) -> &'a [&'b [u8
 }
 
 /// The merged lines under one algorithm, `None` on a conflict.
-fn merge_with<'a>(algorithm: Algorithm, [base, ours, theirs]: &[Vec<&'a [u8]>; 3]) -> Option<Vec<&'a [u8]>> {
-    let our_script = script(algorithm, base, ours);
-    let their_script = script(algorithm, base, theirs);
+fn merge_with<'a>(algorithm: Algorithm, three: &[Vec<&'a [u8]>; 3]) -> Option<Vec<&'a [u8]>> {
+    let [base, ours, theirs] = three;
+    merge_scripts(three, &script(algorithm, base, ours), &script(algorithm, base, theirs))
+}
+
+/// The merged lines, `None` on a conflict.
+fn merge_scripts<'a>(
+    [_, ours, theirs]: &[Vec<&'a [u8]>; 3],
+    our_script: &[Change],
+    their_script: &[Change],
+) -> Option<Vec<&'a [u8]>> {
     if our_script.is_empty() {
         return Some(theirs.clone());
     }
@@ -252,7 +231,7 @@ fn merge_with<'a>(algorithm: Algorithm, [base, ours, theirs]: &[Vec<&'a [u8]>; 3
     };
     let mut out = Vec::with_capacity(ours.len() + theirs.len() / 4);
     let mut done = 0;
-    for region in regions(&our_script, &their_script, same) {
+    for region in regions(our_script, their_script, same) {
         let our_part = slice(ours, region.ours, region.ours_len);
         let their_part = slice(theirs, region.theirs, region.theirs_len);
         let part = match region.take {
