@@ -69,8 +69,8 @@ impl ObjectId {
     pub const ZERO: Self = Self([0; 20]);
     /// The id of the empty tree, which every repository has without storing it.
     pub const EMPTY_TREE: Self = Self([
-        0x4b, 0x82, 0x5d, 0xc6, 0x42, 0xcb, 0x6e, 0xb9, 0xa0, 0x60, 0xe5, 0x4b, 0xf8, 0xd6, 0x92,
-        0x88, 0xfb, 0xee, 0x49, 0x04,
+        0x4b, 0x82, 0x5d, 0xc6, 0x42, 0xcb, 0x6e, 0xb9, 0xa0, 0x60, 0xe5, 0x4b, 0xf8, 0xd6, 0x92, 0x88, 0xfb,
+        0xee, 0x49, 0x04,
     ]);
 
     /// An id from exactly 20 bytes, else `None`.
@@ -157,18 +157,17 @@ fn claims_like(text: &str) -> bool {
 }
 
 fn ref_like(text: &str) -> bool {
-    let parts_ok = text.split('/').all(|part| {
-        !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock")
-    });
+    let parts_ok =
+        text.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"));
     text.len() <= 512
         && (text == "HEAD" || text.starts_with("refs/"))
         && parts_ok
         && !text.ends_with('.')
         && !text.contains("..")
         && !text.contains("@{")
-        && !text.chars().any(|c| {
-            c.is_ascii_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\')
-        })
+        && !text
+            .chars()
+            .any(|c| c.is_ascii_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\'))
 }
 
 macro_rules! text_ids {
@@ -228,10 +227,12 @@ macro_rules! text_ids {
 text_ids! {
     /// The name of a repository, as in `/{repo}.git`.
     RepoName, "repository name", name_like,
-        "1 to 64 of a-z, 0-9, '-', '_', '.', starting with a letter or digit, without '..' and not ending in .git, .lock or '.'";
+        "1 to 64 of a-z, 0-9, '-', '_', '.', starting with a letter or digit, without '..' and not \
+         ending in .git, .lock or '.'";
     /// The name of a fork (an agent's own refs), as in `/{repo}/forks/{fork}.git`.
     ForkName, "fork name", name_like,
-        "1 to 64 of a-z, 0-9, '-', '_', '.', starting with a letter or digit, without '..' and not ending in .git, .lock or '.'";
+        "1 to 64 of a-z, 0-9, '-', '_', '.', starting with a letter or digit, without '..' and not \
+         ending in .git, .lock or '.'";
     /// The name of a lane.
     LaneName, "lane name", name_like,
         "1 to 64 of a-z, 0-9, '-', '_', '.', starting with a letter or digit";
@@ -325,9 +326,19 @@ mod tests {
         for good in ["HEAD", "refs/heads/main", "refs/for/main", "refs/heads/ü-1"] {
             assert!(RefName::new(good).is_ok(), "{good}");
         }
-        for bad in ["main", "refs/heads/", "refs//x", "refs/heads/a..b", "refs/heads/.a",
-                    "refs/heads/a.lock", "refs/heads/a b", "refs/heads/a^", "refs/heads/a\u{7f}",
-                    "refs/heads/@{x", "refs/heads/a."] {
+        for bad in [
+            "main",
+            "refs/heads/",
+            "refs//x",
+            "refs/heads/a..b",
+            "refs/heads/.a",
+            "refs/heads/a.lock",
+            "refs/heads/a b",
+            "refs/heads/a^",
+            "refs/heads/a\u{7f}",
+            "refs/heads/@{x",
+            "refs/heads/a.",
+        ] {
             assert!(RefName::new(bad).is_err(), "{bad}");
         }
     }

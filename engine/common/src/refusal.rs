@@ -303,20 +303,35 @@ impl fmt::Display for Refusal {
             }
             Self::Fence { change, path, holder, .. } => {
                 let holder = holder.as_ref().map_or("the parent repository", ForkName::as_str);
-                write!(f, "change {change}: {path} is claimed by {holder}: wait for the claim's end or ask for it")
+                write!(
+                    f,
+                    "change {change}: {path} is claimed by {holder}: wait for the claim's end or ask for it"
+                )
             }
             Self::Protected { change, path, rule } => {
                 write!(f, "change {change}: {path} is protected: {rule}")
             }
             Self::Unbound { change, why } => write!(f, "change {change} is not the accepted one: {why}"),
             Self::GoesBack { change, path } => {
-                write!(f, "change {change} was merged onto another {path} than the one on main: assemble anew")
+                write!(
+                    f,
+                    "change {change} was merged onto another {path} than the one on main: assemble anew"
+                )
             }
             Self::OtherTree { change, expected, found } => {
                 write!(f, "change {change}: its edits make tree {expected}, its commit has {found}")
             }
             Self::Malformed { why } => write!(f, "malformed candidate: {why}"),
             Self::Unproven { why } => write!(f, "not proven green: {why}"),
+            other => other.fmt_submission(f),
+        }
+    }
+}
+
+/// The sentences by kind of request; each falls through to the next, the test below holds that none is left out.
+impl Refusal {
+    fn fmt_submission(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::Landed { change, commit } => {
                 write!(f, "change {change} has landed as {commit}: make a new change on top")
             }
@@ -361,6 +376,12 @@ impl fmt::Display for Refusal {
             }
             Self::LateReplay { change } => write!(f, "change {change} has a newer version: the replay is late"),
             Self::Raced => f.write_str("the repository moved while this was prepared: send it again"),
+            other => other.fmt_rest(f),
+        }
+    }
+
+    fn fmt_rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::Invalid { why } => f.write_str(why),
             Self::TooLarge { what, size, limit } => {
                 write!(f, "{what} has {size} bytes, at most {limit} are taken")
@@ -371,13 +392,16 @@ impl fmt::Display for Refusal {
                 write!(f, "idempotency key {key:?} came with another request: use a new key")
             }
             Self::Unauthenticated { why } => f.write_str(why),
-            Self::Forbidden { needs } => write!(f, "this token lacks the scope {needs}: ask an admin for one"),
+            Self::Forbidden { needs } => {
+                write!(f, "this token lacks the scope {needs}: ask an admin for one")
+            }
             Self::RefRejected { name, why } => write!(f, "{name}: {why}"),
             Self::TooLate { change } => write!(f, "too late: change {change} has landed: revert it instead"),
             Self::Claimed { what, holder, .. } => write!(f, "{what} is claimed by {holder}"),
             Self::Stale { what } => write!(f, "{what} comes too late and has no effect"),
             Self::Overloaded { retry_after } => write!(f, "too much at once: try again in {retry_after} s"),
             Self::Internal { during } => write!(f, "the platform failed during {during}: try again"),
+            _ => f.write_str("refused"),
         }
     }
 }
@@ -387,5 +411,66 @@ impl std::error::Error for Refusal {}
 impl From<crate::id::BadId> for Refusal {
     fn from(bad: crate::id::BadId) -> Self {
         Self::Invalid { why: bad.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_has_a_sentence_of_its_own() {
+        let change = ChangeId::new("Iabcdefgh").unwrap();
+        let path = RepoPath::new("a").unwrap();
+        let lane = LaneName::new("main").unwrap();
+        let (id, until, changes) = (ObjectId::ZERO, Millis(0), vec![change.clone()]);
+        let (text, name) = (String::from("w"), String::from("n"));
+        let all = [
+            Refusal::Moved { head: id, paths: vec![] },
+            Refusal::Turn { lane, until },
+            Refusal::Frozen { reason: text.clone() },
+            Refusal::NotOwner { change: None },
+            Refusal::Superseded { changes: changes.clone() },
+            Refusal::Withdrawn { changes: changes.clone() },
+            Refusal::Held { changes: changes.clone() },
+            Refusal::AlreadyLanded { changes: changes.clone() },
+            Refusal::ParentOpen { change: change.clone(), waits_for: change.clone() },
+            Refusal::Fence { change: change.clone(), path: path.clone(), holder: None, until },
+            Refusal::Protected { change: change.clone(), path: path.clone(), rule: text.clone() },
+            Refusal::Unbound { change: change.clone(), why: text.clone() },
+            Refusal::GoesBack { change: change.clone(), path: path.clone() },
+            Refusal::OtherTree { change: change.clone(), expected: id, found: id },
+            Refusal::Malformed { why: text.clone() },
+            Refusal::Unproven { why: text.clone() },
+            Refusal::Landed { change: change.clone(), commit: id },
+            Refusal::ChangeWithdrawn { change: change.clone() },
+            Refusal::NoBase,
+            Refusal::RebaseNeeded { commits: vec![id], paths: vec![path.clone()] },
+            Refusal::WaitingCycle { cycle: changes },
+            Refusal::BuiltOnWithdrawn { change: change.clone(), commit: id },
+            Refusal::ContainedIn { change: change.clone() },
+            Refusal::WhichChange { open: change.clone(), path: path.clone() },
+            Refusal::StaleTree { landings: 2, paths: vec![path.clone()] },
+            Refusal::NoEdits,
+            Refusal::BaseMismatch { path, found: None },
+            Refusal::LateReplay { change: change.clone() },
+            Refusal::Raced,
+            Refusal::Invalid { why: text.clone() },
+            Refusal::TooLarge { what: text.clone(), size: 2, limit: 1 },
+            Refusal::NotFound { kind: text.clone(), name: name.clone() },
+            Refusal::Exists { kind: text.clone(), name: name.clone() },
+            Refusal::KeyReused { key: text.clone() },
+            Refusal::Unauthenticated { why: "a".into() },
+            Refusal::Forbidden { needs: text.clone() },
+            Refusal::RefRejected { name: name.clone(), why: text.clone() },
+            Refusal::TooLate { change },
+            Refusal::Claimed { what: text.clone(), holder: name, until },
+            Refusal::Stale { what: text.clone() },
+            Refusal::Overloaded { retry_after: 1 },
+            Refusal::Internal { during: text },
+        ];
+        let sentences: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(sentences.len(), all.len());
+        assert!(!sentences.contains("refused"));
     }
 }
