@@ -412,6 +412,24 @@ impl World {
             tree = merged.ok_or(Refusal::RebaseNeeded { commits: bases.commits.clone(), paths: vec![] })?;
         }
         let base_tree = self.store.tree(&tree);
+        Ok(self.proposal(push, bases, base_tree, commits))
+    }
+
+    /// As [`World::prepare`], for a push whose base is one commit with this tree.
+    pub fn prepare_on(&mut self, push: &Push, base_tree: ObjectId) -> Proposal {
+        let commits = self.unknown(push.head);
+        let (own, fork) = (push.change.as_ref(), push.fork.as_ref());
+        let bases = base::find_base(&self.ledger, &commits, push.head, own, fork).unwrap();
+        self.proposal(push, bases, base_tree, commits)
+    }
+
+    fn proposal(
+        &self,
+        push: &Push,
+        bases: yard_landing::Bases,
+        base_tree: ObjectId,
+        commits: Vec<CommitNode>,
+    ) -> Proposal {
         let head_tree = self.store.links(push.head).0;
         let edits = diff::diff(&self.store.objects, base_tree, head_tree).unwrap();
         let counts: Vec<u32> = bases.mains_before.iter()
@@ -424,7 +442,7 @@ impl World {
             };
             edits.iter().filter(stands).map(|edit| edit.path.clone()).collect()
         });
-        Ok(Proposal {
+        Proposal {
             key: IdempotencyKey::new(push.key.clone()).unwrap(),
             change: push.change.clone(),
             new_change: push.new_change,
@@ -443,7 +461,7 @@ impl World {
             lane: push.lane.clone(),
             intent: Intent { title: "work".into(), ..Intent::default() },
             warnings: Vec::new(),
-        })
+        }
     }
 
     /// Prepares and offers a push.

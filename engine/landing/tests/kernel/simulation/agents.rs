@@ -262,10 +262,15 @@ impl Sim {
             Err(Refusal::WhichChange { open, .. }) => {
                 let mut again = self.agents[a].out.remove(at);
                 again.key = format!("key-{}", self.world.count());
-                again.new_change = self.rng.chance(60);
+                let below = self.world.store.history(again.head);
+                let contains = |commit: &ObjectId| below.contains(commit);
+                let newest = self.world.ledger.newest(&open).unwrap();
+                let parents = self.world.store.links(again.head).1;
+                // What a pull on top of the open change was meant from is anybody's guess.
+                let pulled = newest.commits.iter().any(contains) && !newest.commits.contains(&parents[0]);
+                again.new_change = pulled || self.rng.chance(60);
                 if !again.new_change {
                     // As the refusal says: amended with the id, which makes another commit.
-                    let parents = self.world.store.links(again.head).1;
                     again.head = self.world.make(&parents, &again.meant.to);
                     self.agents[a].head = again.head;
                     let on = parents.iter().flat_map(|parent| self.world.ledger.versions_with(parent));

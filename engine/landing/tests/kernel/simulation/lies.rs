@@ -96,9 +96,12 @@ impl Sim {
     }
 
     fn lying_edits(&mut self, l: usize, kind: &str) -> Option<LandRequest> {
-        let (change, version, mut edits, tree) = self.honest(l)?;
+        let merged = |listed: &Listed| listed.2.iter().any(|edit| edit.ours != edit.base);
+        let tries: Vec<Listed> = (0..6).filter_map(|_| self.honest(l)).collect();
+        let (change, version, mut edits, tree) = tries.iter().find(|one| merged(one)).or(tries.first())?.clone();
         let onto = self.world.store.links(self.world.main()).0;
-        let at = self.rng.below(edits.len());
+        let moved = edits.iter().position(|edit| edit.ours != edit.base);
+        let at = moved.unwrap_or_else(|| self.rng.below(edits.len()));
         let text = Some((Mode::File, format!("lie {}\n", self.world.count())));
         let other = self.world.store.entry(&text);
         let edit = &mut edits[at];

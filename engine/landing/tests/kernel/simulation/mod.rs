@@ -65,12 +65,17 @@ pub struct Sim {
 
 /// Runs a seed to its end; the broken law, if one breaks.
 pub fn run(seed: u64, steps: usize) -> Result<Stats, String> {
+    world_after(seed, steps).map(|sim| sim.1)
+}
+
+/// The world that a seed ends in.
+pub fn world_after(seed: u64, steps: usize) -> Result<(World, Stats), String> {
     let mut sim = Sim::new(seed);
     for _ in 0..steps {
         sim.step()?;
     }
     sim.drain()?;
-    Ok(sim.stats)
+    Ok((sim.world, sim.stats))
 }
 
 impl Sim {
@@ -338,7 +343,7 @@ impl Sim {
             (Some(_), 15..27) => drop(files.remove(&at)),
             (Some((mode, old)), place) => {
                 let mut lines: Vec<String> = old.split('\n').map(str::to_owned).collect();
-                let line = place % lines.len().saturating_sub(1).max(1);
+                let line = place % 3 * 2;
                 lines[line] = self.value.to_string();
                 files.insert(at.clone(), (mode, lines.join("\n")));
             }
@@ -438,8 +443,9 @@ impl Sim {
     }
 }
 
+/// Three lines that are edited, kept apart so that git merges edits of two of them.
 fn text(top: u64, end: u64) -> String {
-    format!("{top}\n.\n.\n.\n.\n{end}\n")
+    format!("{top}\n-\n0\n--\n{end}\n")
 }
 
 /// The tests of a tree: red when some file has an unlucky number in it.
