@@ -167,8 +167,8 @@ impl Blobs<'_> {
             Err(why) => return Ok(Err((CollisionKind::Undecided, why))),
             Ok(Driver::Binary) => return Ok(Err((CollisionKind::Binary, binary.to_owned()))),
             Ok(Driver::Union) => {
-                let why = ".gitattributes asks for merge=union, which brings deleted lines back: merge by hand, \
-                           or give the path a rule in .switchyard.toml";
+                let why = "both sides changed it and .gitattributes asks for merge=union, which brings \
+                           deleted lines back: merge by hand, or give the path a rule";
                 return Ok(Err((CollisionKind::Union, why.to_owned())));
             }
             Ok(Driver::Text) => {}

@@ -82,7 +82,8 @@ fn submodules(sides: Sides<'_>) -> BTreeSet<ObjectId> {
 /// An entry and where it stands.
 pub(crate) type Placed<'a> = (&'a RepoPath, Entry);
 
-/// The deleted and the added files of a side that are compared for similarity: those without an exact partner.
+/// The deleted and the added files of a side that are compared for similarity: those without an
+/// exact partner.
 pub(crate) fn candidates(changes: &Changes) -> (Vec<Placed<'_>>, Vec<Placed<'_>>) {
     let file = |(_, entry): &(&RepoPath, Entry)| entry.mode != Mode::Gitlink;
     let deleted: Vec<_> = changes.deleted().filter(file).collect();

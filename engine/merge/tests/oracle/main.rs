@@ -167,10 +167,8 @@ impl Tally {
     /// Prints the counts as a table, and every disagreement.
     pub fn print(&self, title: &str) {
         println!("\n{title}");
-        println!(
-            "| pairs | git conflicts | both clean, same tree | both collide | git clean, we collide | {} |",
-            "union apart | wrong | skipped | rounds"
-        );
+        print!("| pairs | git conflicts | both clean, same tree | both collide | git clean, we collide ");
+        println!("| union apart | wrong | skipped | rounds |");
         println!("|---|---|---|---|---|---|---|---|---|");
         println!(
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
