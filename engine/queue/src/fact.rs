@@ -143,6 +143,17 @@ pub enum Aside {
     },
 }
 
+/// An open change as the repository knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownRow {
+    /// Its newest row.
+    pub row: Box<Submission>,
+    /// It landed once, but main was rewritten, and nobody has offered it again.
+    pub rewritten: bool,
+    /// Held by a person, with the reason.
+    pub held: Option<String>,
+}
+
 /// What an attempt is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -185,10 +196,10 @@ pub enum LaneFact {
         /// When.
         at: Millis,
     },
-    /// Rows that the lane lacked, as the repository has them now; a change without a row is unknown there.
+    /// Rows that the lane lacked, as the repository has them now.
     Known {
-        /// Change, its newest row if it is still open, and why it is offered or not.
-        rows: Vec<(ChangeId, Option<Box<Submission>>)>,
+        /// Each change, with its newest row if it is still open.
+        rows: Vec<(ChangeId, Option<KnownRow>)>,
         /// When.
         at: Millis,
     },

@@ -6,7 +6,7 @@ use yard_common::stage::Verdict;
 use yard_common::submission::Submission;
 use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal, RunId, TrainNo, Version};
 
-use crate::fact::{Aside, AttemptKind, Candidate, LandAnswer};
+use crate::fact::{Aside, AttemptKind, Candidate, KnownRow, LandAnswer};
 use crate::limits::{CALL_RETRY_MS, FAILURES_MAX, LANDINGS_KEPT};
 use crate::state::{Attempt, Entry, Lane, Status, Stop, Why};
 
@@ -111,13 +111,13 @@ impl Lane {
     }
 
     /// Takes a row that was asked for: a change that was sent back by a rewrite of main, or offered again.
-    pub(crate) fn known(&mut self, change: &ChangeId, row: Option<&Submission>, at: Millis) {
+    pub(crate) fn known(&mut self, change: &ChangeId, known: Option<&KnownRow>, at: Millis) {
         self.wanted.remove(change);
-        if let Some(row) = row
-            && !self.entries.contains_key(change)
-        {
-            self.take(row, at);
-            if let Some(entry) = self.entries.get_mut(change) {
+        let Some(known) = known.filter(|_| !self.entries.contains_key(change)) else { return };
+        self.take(&known.row, at);
+        if let Some(entry) = self.entries.get_mut(change) {
+            entry.held.clone_from(&known.held);
+            if known.rewritten {
                 entry.status = Status::SentBack { why: Why::Rewritten, at };
             }
         }

@@ -3,12 +3,12 @@
 use yard_common::bytes::Base64;
 use yard_common::fact::Terminal;
 use yard_common::landing::{AttemptId, PackRef, SignedRun};
-use yard_common::submission::{CommitNode, Submission};
+use yard_common::submission::CommitNode;
 use yard_common::{
     ChangeId, Fact, FactNo, LeaseNo, Millis, ObjectId, Refusal, RefName, RunId, RunnerId, SuiteId, Version,
 };
 
-use crate::fact::{Aside, AttemptKind, Candidate, Check, LandAnswer, LaneFact};
+use crate::fact::{Aside, AttemptKind, Candidate, Check, KnownRow, LandAnswer, LaneFact};
 use crate::limits::LEASE_MS;
 use crate::state::{Attempt, Lane, Run, World};
 
@@ -23,7 +23,7 @@ pub enum Input {
         upto: FactNo,
     },
     /// Rows that were asked for.
-    Known(Vec<(ChangeId, Option<Box<Submission>>)>),
+    Known(Vec<(ChangeId, Option<KnownRow>)>),
     /// The host begins to assemble.
     Begin {
         /// The attempt, as [`crate::Step::Assemble`] numbered it.

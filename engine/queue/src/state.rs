@@ -413,7 +413,7 @@ impl Lane {
             }
             LaneFact::Known { rows, at } => {
                 for (change, row) in rows {
-                    self.known(change, row.as_deref(), *at);
+                    self.known(change, row.as_ref(), *at);
                 }
             }
             LaneFact::Began { attempt, kind, at } => self.began(attempt, kind, *at),

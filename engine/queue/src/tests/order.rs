@@ -319,3 +319,22 @@ fn a_change_that_waits_for_its_author_too_long_expires() {
     yard.settle();
     assert_eq!(yard.closed.get(&a), Some(&Terminal::Expired));
 }
+
+#[test]
+fn a_rewritten_main_sends_the_change_back_and_a_requeue_offers_it_again() {
+    let mut yard = Yard::new(|_, _| green());
+    let a = yard.submit("a");
+    yard.settle();
+    assert_eq!(yard.landed(), ["a"]);
+    yard.push(vec![]);
+    if let Some(yard_common::Fact::DirectPush { rewritten, .. }) = yard.log.last_mut() {
+        rewritten.push(a.clone());
+    }
+    yard.rewritten.insert(a.clone());
+    yard.settle();
+    yard.assert_stage(&a, Stage::NeedsAuthor, "main was rewritten");
+    yard.rewritten.clear();
+    yard.fact(yard_common::Fact::Requeued { change: a.clone() });
+    yard.settle();
+    assert_eq!(yard.landed(), ["a"]);
+}

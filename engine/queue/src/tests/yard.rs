@@ -58,6 +58,7 @@ pub struct Yard {
     pub view_claims: Vec<crate::state::Claim>,
     pub check: Result<Check, String>,
     pub tip_tested: bool,
+    pub rewritten: BTreeSet<ChangeId>,
     pub suite: Suite,
     pub runs: u64,
     pub answers: BTreeMap<AttemptId, Result<(ObjectId, FactNo), Refusal>>,
@@ -83,6 +84,7 @@ impl Yard {
             view_claims: Vec::new(),
             check: Ok(check()),
             tip_tested: true,
+            rewritten: BTreeSet::new(),
             suite: Box::new(suite),
             runs: 0,
             answers: BTreeMap::new(),
@@ -190,6 +192,11 @@ impl Yard {
         fed.answer
     }
 
+    fn known(&self, id: &ChangeId) -> Option<crate::fact::KnownRow> {
+        let row = self.rows.get(id).filter(|_| !self.closed.contains_key(id))?;
+        Some(crate::fact::KnownRow { row: Box::new(row.clone()), rewritten: self.rewritten.contains(id), held: None })
+    }
+
     fn frozen(&self) -> Option<String> {
         self.log.iter().rev().find_map(|fact| match fact {
             Fact::FreezeSet { reason } => Some(reason.clone()),
@@ -223,7 +230,7 @@ impl Yard {
         match self.lane.next(&self.world, self.now) {
             Step::Pull => self.pull(),
             Step::Ask(changes) => {
-                let rows = changes.iter().map(|id| (id.clone(), self.rows.get(id).cloned().map(Box::new))).collect();
+                let rows = changes.iter().map(|id| (id.clone(), self.known(id))).collect();
                 self.feed(Input::Known(rows)).unwrap();
             }
             Step::Close { change, version, stage, .. } => {
