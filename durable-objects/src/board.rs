@@ -68,7 +68,8 @@ impl<S: Sql> Board<S> {
             &[],
         )?;
         let newest = self.newest()?;
-        self.sql.run("DELETE FROM events WHERE cursor <= ?1", &[newest.saturating_sub(EVENTS_KEPT).into()])?;
+        self.sql
+            .run("DELETE FROM events WHERE cursor <= ?1", &[newest.saturating_sub(EVENTS_KEPT).into()])?;
         crate::point("board.saved");
         self.read(before, newest.saturating_sub(before))
     }

@@ -54,8 +54,9 @@ pub fn binding_of(name: &str) -> &'static str {
 /// # Errors
 /// [`Refusal::Invalid`] that says what does not fit.
 pub fn request<M: Method>(body: &[u8]) -> Result<M, Refusal> {
-    serde_json::from_slice(body)
-        .map_err(|fault| Refusal::Invalid { why: format!("the body of {:?} cannot be read: {fault}", M::NAME) })
+    serde_json::from_slice(body).map_err(|fault| Refusal::Invalid {
+        why: format!("the body of {:?} cannot be read: {fault}", M::NAME),
+    })
 }
 
 /// Writes a method's reply.
@@ -63,7 +64,8 @@ pub fn request<M: Method>(body: &[u8]) -> Result<M, Refusal> {
 /// # Errors
 /// [`Refusal::Internal`]; no type of ours refuses to be written.
 pub fn reply<M: Method>(reply: &M::Reply) -> Result<Vec<u8>, Refusal> {
-    serde_json::to_vec(reply).map_err(|_| Refusal::Internal { during: format!("writing the reply of {}", M::NAME) })
+    serde_json::to_vec(reply)
+        .map_err(|_| Refusal::Internal { during: format!("writing the reply of {}", M::NAME) })
 }
 
 /// The refusal of a method that an object does not have.

@@ -63,9 +63,10 @@ impl<S: Sql> Registry<S> {
 
     fn list(&self, asked: &wire::ListRepos) -> Result<Vec<wire::RepoEntry>, Refusal> {
         let wanted = Value::from(asked.repo.as_ref().map(RepoName::as_str));
-        let rows = self
-            .sql
-            .run("SELECT repo, at FROM repos WHERE ?1 IS NULL OR repo = ?1 ORDER BY repo", std::slice::from_ref(&wanted))?;
+        let rows = self.sql.run(
+            "SELECT repo, at FROM repos WHERE ?1 IS NULL OR repo = ?1 ORDER BY repo",
+            std::slice::from_ref(&wanted),
+        )?;
         let forks = self.sql.run(
             "SELECT repo, fork FROM forks WHERE ?1 IS NULL OR repo = ?1 ORDER BY repo, fork",
             &[wanted],
@@ -130,6 +131,9 @@ mod tests {
         assert_eq!((all.len(), all[0].forks.as_slice(), all[0].at), (1, [fork].as_slice(), Millis(7)));
         let other = RepoName::new("other").unwrap();
         assert!(call(&registry, &wire::ListRepos { repo: Some(other) }).unwrap().is_empty());
-        assert!(matches!(block_on(registry.handle("nothing", b"{}", Millis(0))), Err(Refusal::NotFound { .. })));
+        assert!(matches!(
+            block_on(registry.handle("nothing", b"{}", Millis(0))),
+            Err(Refusal::NotFound { .. })
+        ));
     }
 }

@@ -51,7 +51,8 @@ fn a_small_pack_is_one_read_and_what_no_pack_has_is_named() {
     assert_eq!(missing, BTreeSet::from([absent]));
     assert_eq!(blobs.faults.calls() - before, 1);
     assert!(texts.iter().all(|text| needed.get(&hash(Kind::Blob, text)).unwrap().data == *text));
-    block_on(set.load(&blobs, &BTreeSet::from([hash(Kind::Blob, &texts[3])]), &mut Needed::default())).unwrap();
+    block_on(set.load(&blobs, &BTreeSet::from([hash(Kind::Blob, &texts[3])]), &mut Needed::default()))
+        .unwrap();
     assert_eq!(blobs.faults.calls() - before, 1, "a cached object needs no read");
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use yard_common::{Fact, Fence, Millis, ObjectId, Refusal};
-use yard_landing::act::{Actor, Close, cancel, close, freeze, hold, protect, requeue};
-use yard_landing::claim::{claim, release};
 use yard_landing::Decision;
+use yard_landing::act::{Actor, Close, approve, cancel, close, freeze, hold, protect, requeue};
+use yard_landing::claim::{claim, release};
 use yard_wire::repository as wire;
 
 use super::ledger::SqlLedger;
@@ -109,6 +109,7 @@ fn decide<S: crate::Sql>(
             of(claim(ledger, asked.fork.as_ref(), paths, None, *for_ms, now))
         }
         wire::Act::Release { fence } => of(release(ledger, *fence, &actor)),
+        wire::Act::Approve { change, version } => approve(ledger, change, *version, &actor),
         wire::Act::Protect { protected } => protect(ledger, *protected, &actor),
     }
 }

@@ -77,7 +77,8 @@ impl<P: Platform> Repository<P> {
 
     fn set_cursor(&self, name: &str, upto: u64) -> Result<(), Refusal> {
         self.sql.run(
-            "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            "INSERT INTO meta (key, value) VALUES (?1, ?2)
+             ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             &[name.into(), upto.to_string().into()],
         )?;
         Ok(())
@@ -97,7 +98,8 @@ impl<P: Platform> Repository<P> {
         if parent && (self.cursor("cursor.index")? < folded || self.cursor("cursor.board")? < folded) {
             return Ok(Some(GATHER_MS));
         }
-        let rows = self.sql.run("SELECT 1 FROM packs WHERE state <> 'live' AND state <> 'gone' LIMIT 1", &[])?;
+        let rows =
+            self.sql.run("SELECT 1 FROM packs WHERE state <> 'live' AND state <> 'gone' LIMIT 1", &[])?;
         Ok(if rows.is_empty() { None } else { Some(SWEEP_MS) })
     }
 
@@ -245,7 +247,8 @@ impl<P: Platform> Repository<P> {
             "SELECT key FROM packs WHERE state = 'dead' LIMIT ?1",
             &[((DELETE_KEYS_MAX / 2) as u64).into()],
         )?;
-        let keys = rows.iter().map(|row| Ok(row.text(0)?.to_owned())).collect::<Result<Vec<_>, SqlFault>>()?;
+        let keys =
+            rows.iter().map(|row| Ok(row.text(0)?.to_owned())).collect::<Result<Vec<_>, SqlFault>>()?;
         if keys.is_empty() {
             return Ok(());
         }
@@ -260,10 +263,8 @@ impl<P: Platform> Repository<P> {
             &keys,
             &[],
         )?;
-        self.sql.run(
-            "DELETE FROM candidates WHERE at < ?1",
-            &[now.0.saturating_sub(CANDIDATE_MS_MAX).into()],
-        )?;
+        self.sql
+            .run("DELETE FROM candidates WHERE at < ?1", &[now.0.saturating_sub(CANDIDATE_MS_MAX).into()])?;
         Ok(())
     }
 
@@ -277,10 +278,8 @@ impl<P: Platform> Repository<P> {
                 index.max(folded.saturating_sub(self.cursor("cursor.board")?))
             }
         };
-        let rows = self.sql.run(
-            "SELECT count(*) FROM packs WHERE state IN ('staged', 'candidate', 'dead')",
-            &[],
-        )?;
+        let rows =
+            self.sql.run("SELECT count(*) FROM packs WHERE state IN ('staged', 'candidate', 'dead')", &[])?;
         let staged = rows.first().map_or(Ok(0), |row| row.number(0))?;
         Ok(wire::SweepReply { outbox, staged })
     }

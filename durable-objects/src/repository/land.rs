@@ -149,7 +149,8 @@ impl<P: Platform> Repository<P> {
         self.not_dead(&[&asked.request.candidate.key, &asked.request.notes.key])?;
         if matches!(fact, Fact::Landed { .. }) {
             let rows = self.sql.run(
-                "SELECT c.commits FROM packs AS p JOIN candidates AS c ON c.attempt = p.attempt WHERE p.key = ?1",
+                "SELECT c.commits FROM packs AS p JOIN candidates AS c ON c.attempt = p.attempt
+                 WHERE p.key = ?1",
                 &[asked.request.candidate.key.as_str().into()],
             )?;
             if let Some(row) = rows.first() {

@@ -124,11 +124,8 @@ fn split(text: &str) -> Vec<ObjectId> {
 
 /// Reads a row `tree, parents, generation, ever` from column `at` on.
 fn commit_row(row: &Row, at: usize) -> Result<(CommitInfo, bool), SqlFault> {
-    let info = CommitInfo {
-        tree: row.id(at)?,
-        parents: split(row.text(at + 1)?),
-        generation: row.number(at + 2)?,
-    };
+    let info =
+        CommitInfo { tree: row.id(at)?, parents: split(row.text(at + 1)?), generation: row.number(at + 2)? };
     Ok((info, row.int(at + 3)? != 0))
 }
 
@@ -161,7 +158,12 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
         self.ok(self.sql.run(sql, params)).unwrap_or_default()
     }
 
-    fn first<T>(&self, sql: &str, params: &[Value], read: impl FnOnce(&Row) -> Result<T, SqlFault>) -> Option<T> {
+    fn first<T>(
+        &self,
+        sql: &str,
+        params: &[Value],
+        read: impl FnOnce(&Row) -> Result<T, SqlFault>,
+    ) -> Option<T> {
         let rows = self.rows(sql, params);
         rows.first().and_then(|row| self.ok(read(row)))
     }
@@ -217,7 +219,9 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
                 };
                 if entered.insert(id) {
                     let before = todo.len();
-                    todo.extend(commit.parents.iter().filter(|id| by_id.contains_key(*id) && !done.contains(*id)));
+                    todo.extend(
+                        commit.parents.iter().filter(|id| by_id.contains_key(*id) && !done.contains(*id)),
+                    );
                     if todo.len() > before {
                         continue;
                     }
@@ -268,7 +272,11 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
     }
 
     /// An answer that is kept under a key besides the kernel's own.
-    pub(crate) fn other_answer<T: serde::de::DeserializeOwned>(&self, kind: &'static str, key: &str) -> Option<T> {
+    pub(crate) fn other_answer<T: serde::de::DeserializeOwned>(
+        &self,
+        kind: &'static str,
+        key: &str,
+    ) -> Option<T> {
         self.answer(kind, key)
     }
 
@@ -456,11 +464,10 @@ impl<S: Sql> Ledger for SqlLedger<'_, S> {
         if let Some(standing) = self.pending.landings.get(commit) {
             return Some(standing.clone());
         }
-        let found = self.first(
-            "SELECT change, version FROM landings WHERE id = ?1",
-            &[commit.into()],
-            |row| Ok((row.parse(0, "change id")?, Version(row.number(1)?))),
-        );
+        let found =
+            self.first("SELECT change, version FROM landings WHERE id = ?1", &[commit.into()], |row| {
+                Ok((row.parse(0, "change id")?, Version(row.number(1)?)))
+            });
         found.map(|(change, version)| Standing { change, version, commit: *commit })
     }
 

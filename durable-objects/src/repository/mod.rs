@@ -78,10 +78,9 @@ impl<P: Platform> Repository<P> {
         }
         tables::prepare(&self.sql)?;
         let scalars = Scalars::read(&self.sql)?;
-        let left = self.sql.run(
-            "SELECT no, at, json FROM facts WHERE no > ?1 ORDER BY no",
-            &[scalars.folded.0.into()],
-        )?;
+        let left = self
+            .sql
+            .run("SELECT no, at, json FROM facts WHERE no > ?1 ORDER BY no", &[scalars.folded.0.into()])?;
         let scalars = if left.is_empty() {
             scalars
         } else {

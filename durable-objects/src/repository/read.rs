@@ -81,7 +81,8 @@ impl<P: Platform> Repository<P> {
         let limit = asked.limit.clamp(1, 10_000);
         let rows = self.sql.run(
             &format!(
-                "SELECT no, length(json) FROM facts WHERE no > ?1 AND kind IN ({LANE_KINDS}) ORDER BY no LIMIT ?2"
+                "SELECT no, length(json) FROM facts WHERE no > ?1 AND kind IN ({LANE_KINDS})
+                 ORDER BY no LIMIT ?2"
             ),
             &[asked.after.0.into(), limit.into()],
         )?;

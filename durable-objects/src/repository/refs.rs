@@ -54,9 +54,11 @@ impl<P: Platform> Repository<P> {
         self.not_revoked(asked.token.as_ref())?;
         let ledger = self.ledger()?;
         let scalars = &ledger.scalars;
-        let head = scalars.default_branch.clone().ok_or(Refusal::Internal { during: "reading HEAD".into() })?;
+        let head =
+            scalars.default_branch.clone().ok_or(Refusal::Internal { during: "reading HEAD".into() })?;
         let filter = if asked.without_changes { "WHERE name NOT GLOB 'refs/changes/*'" } else { "" };
-        let rows = self.sql.run(&format!("SELECT name, target, peeled FROM refs {filter} ORDER BY name"), &[])?;
+        let rows =
+            self.sql.run(&format!("SELECT name, target, peeled FROM refs {filter} ORDER BY name"), &[])?;
         let mut refs = rows
             .iter()
             .map(|row| {
@@ -82,7 +84,11 @@ impl<P: Platform> Repository<P> {
         found
     }
 
-    fn resolve_one(&self, ledger: &SqlLedger<'_, P::Sql>, name: &RefName) -> Result<Option<ObjectId>, Refusal> {
+    fn resolve_one(
+        &self,
+        ledger: &SqlLedger<'_, P::Sql>,
+        name: &RefName,
+    ) -> Result<Option<ObjectId>, Refusal> {
         let name = match (name.as_str(), &ledger.scalars.default_branch) {
             ("HEAD", Some(branch)) => branch,
             _ => name,

@@ -122,9 +122,8 @@ fn rows(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
                 json_extract(value, '$[3]') FROM json_each(?1)",
         rows().map(|(row, no)| json!([row.seq, row.change, row.version, no])),
     )?;
-    let commits = rows().flat_map(|(row, _)| {
-        row.commits.iter().map(move |id| json!([id, row.change, row.version]))
-    });
+    let commits =
+        rows().flat_map(|(row, _)| row.commits.iter().map(move |id| json!([id, row.change, row.version])));
     bulk(
         sql,
         "INSERT OR IGNORE INTO version_commits (id, change, version) SELECT json_extract(value, '$[0]'),
@@ -137,9 +136,10 @@ fn rows(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         rows().map(|(row, _)| &row.change),
     )?;
     // Of two versions in one block the newest one's paths count.
-    let newest = pending.rows.iter().filter(|((change, version), _)| {
-        !pending.rows.contains_key(&(change.clone(), version.next()))
-    });
+    let newest = pending
+        .rows
+        .iter()
+        .filter(|((change, version), _)| !pending.rows.contains_key(&(change.clone(), version.next())));
     let paths = newest.flat_map(|(_, (row, _))| {
         let fork = fork_text(row.fork.as_ref());
         row.edits.iter().map(move |edit| json!([fork, path_text(&edit.path), row.change]))
@@ -169,12 +169,9 @@ fn states(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
            json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
         pending.landings.values().map(|standing| json!([standing.commit, standing.change, standing.version])),
     )?;
-    // What has landed needs its contents no longer: they are in the landed pack.
-    bulk(
-        sql,
-        "DELETE FROM contents WHERE change IN (SELECT value FROM json_each(?1))",
-        pending.landings.values().map(|standing| &standing.change),
-    )
+    // What has landed has its contents in the landed pack; what ended otherwise needs none.
+    let ended = pending.states.iter().filter(|(_, (state, _))| !state.is_open()).map(|(change, _)| change);
+    bulk(sql, "DELETE FROM contents WHERE change IN (SELECT value FROM json_each(?1))", ended)
 }
 
 /// Marks the tips and all their ancestors as once on main.
@@ -200,9 +197,10 @@ fn main(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
 }
 
 fn refs(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
-    let set = pending.refs.iter().filter_map(|(name, target)| {
-        target.map(|target| json!([name, target, pending.peeled.get(name)]))
-    });
+    let set = pending
+        .refs
+        .iter()
+        .filter_map(|(name, target)| target.map(|target| json!([name, target, pending.peeled.get(name)])));
     bulk(
         sql,
         "INSERT OR REPLACE INTO refs (name, target, peeled) SELECT json_extract(value, '$[0]'),
@@ -246,11 +244,11 @@ fn packs(sql: &impl Sql, pending: &Pending, place: u64) -> Result<u64, SqlFault>
     let mut place = place;
     for pack in &pending.live_packs {
         sql.run(
-            "UPDATE packs SET state = 'live', place = ?2, attempt = NULL WHERE key = ?1 AND state <> 'live'",
+            "UPDATE packs SET state = 'live', place = ?2, attempt = NULL WHERE key = ?1
+               AND state IN ('staged', 'candidate')",
             &[pack.key.as_str().into(), (place + 1).into()],
         )?;
         place += 1;
     }
     Ok(place)
 }
-

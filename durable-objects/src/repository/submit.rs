@@ -174,7 +174,9 @@ impl<P: Platform> Repository<P> {
                 let row = ledger.row(&change, version);
                 row.map(|row| (accepted(&row), false)).ok_or_else(|| unknown(None))
             }
-            Decision::Answered(SubmissionAnswer::Refused(refusal)) | Decision::Refused(refusal) => Err(refusal),
+            Decision::Answered(SubmissionAnswer::Refused(refusal)) | Decision::Refused(refusal) => {
+                Err(refusal)
+            }
             Decision::Missing(ids) => Err(unknown(ids.first())),
         }
     }
@@ -188,7 +190,10 @@ impl<P: Platform> Repository<P> {
                 .iter()
                 .flat_map(|(id, bytes)| [id.into(), Value::Blob(bytes.0.clone()), change.as_str().into()])
                 .collect();
-            self.sql.run(&format!("INSERT OR IGNORE INTO contents (id, bytes, change) VALUES {marks}"), &params)?;
+            self.sql.run(
+                &format!("INSERT OR IGNORE INTO contents (id, bytes, change) VALUES {marks}"),
+                &params,
+            )?;
         }
         Ok(())
     }

@@ -86,7 +86,13 @@ impl DurableObject for Board {
         Ok(())
     }
 
-    async fn websocket_close(&self, _socket: WebSocket, _code: usize, _reason: String, _clean: bool) -> Result<()> {
+    async fn websocket_close(
+        &self,
+        _socket: WebSocket,
+        _code: usize,
+        _reason: String,
+        _clean: bool,
+    ) -> Result<()> {
         Ok(())
     }
 

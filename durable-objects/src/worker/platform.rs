@@ -188,8 +188,7 @@ impl Calls for Stubs {
             }
         };
         let body = serde_json::to_string(request).map_err(|error| lost(error.to_string()))?;
-        let mut response =
-            self.send(name, M::NAME, body).await.map_err(|error| lost(error.to_string()))?;
+        let mut response = self.send(name, M::NAME, body).await.map_err(|error| lost(error.to_string()))?;
         let bytes = response.bytes().await.map_err(|error| lost(error.to_string()))?;
         if response.status_code() == 200 {
             return serde_json::from_slice(&bytes).map_err(|error| lost(error.to_string()));

@@ -6,6 +6,7 @@ use worker::{DurableObject, Env, Request, Response, Result, State, durable_objec
 use yard_common::Refusal;
 
 use super::platform::{self, D1, R2, Stubs, WorkerSql};
+use crate::points;
 
 /// What workerd gives a Repository.
 pub struct Workerd;
@@ -61,6 +62,11 @@ impl DurableObject for Repository {
         let Some(host) = &self.host else { return platform::problem(unbound()) };
         let response = platform::answer(host, request).await;
         self.arm(host).await;
+        if points::on() {
+            // A kill before this loses what the event wrote; a kill after it loses the reply alone.
+            let _ = self.state.storage().sync().await;
+            points::point("repository.durable");
+        }
         response
     }
 

@@ -25,7 +25,8 @@ impl<S: Sql> SqlLedger<'_, S> {
         ));
         let states = self.ok(each_json(
             self.sql,
-            "SELECT c.change, c.state, c.upto FROM json_each(?1) AS j JOIN changes AS c ON c.change = j.value",
+            "SELECT c.change, c.state, c.upto FROM json_each(?1) AS j
+             JOIN changes AS c ON c.change = j.value",
             changes,
             &[],
         ));
@@ -50,7 +51,8 @@ impl<S: Sql> SqlLedger<'_, S> {
     pub(crate) fn prefetch_commits(&self, ids: &[ObjectId]) {
         let commits = self.ok(each_ids(
             self.sql,
-            "SELECT c.id, c.tree, c.parents, c.generation, c.ever FROM ids JOIN commits AS c ON c.id = ids.id",
+            "SELECT c.id, c.tree, c.parents, c.generation, c.ever FROM ids
+             JOIN commits AS c ON c.id = ids.id",
             ids,
             &[],
         ));
@@ -82,7 +84,8 @@ impl<S: Sql> SqlLedger<'_, S> {
     pub(crate) fn prefetch_answers(&self, kind: &'static str, keys: &[&str]) {
         let rows = self.ok(each_json(
             self.sql,
-            "SELECT a.key, a.json FROM json_each(?1) AS j JOIN answers AS a ON a.kind = ?2 AND a.key = j.value",
+            "SELECT a.key, a.json FROM json_each(?1) AS j
+             JOIN answers AS a ON a.kind = ?2 AND a.key = j.value",
             keys,
             &[kind.into()],
         ));

@@ -8,7 +8,8 @@ use yard_common::policy::Policy;
 use yard_common::submission::{CommitNode, Submission, Via};
 use yard_common::{ChangeId, Epoch, Fence, IdempotencyKey, LaneName, ObjectId, OwnerEpoch, RefName};
 use yard_landing::{
-    ChangeState, Claim, CommitInfo, LandingAnswer, Ledger as _, LedgerMut, Step, StoredSubmission, SubmissionAnswer,
+    ChangeState, Claim, CommitInfo, LandingAnswer, Ledger as _, LedgerMut, Step, StoredSubmission,
+    SubmissionAnswer,
 };
 
 use super::{LandingAnswerRow, NewCommit, SqlLedger, SubmissionAnswerRow};
@@ -119,7 +120,9 @@ impl<S: Sql> LedgerMut for SqlLedger<'_, S> {
 
     fn put_landing_answer(&mut self, key: &AttemptId, answer: &LandingAnswer) {
         let row = match answer {
-            LandingAnswer::Landed { tip } => LandingAnswerRow { tip: Some(*tip), refused: None, turn_until: None },
+            LandingAnswer::Landed { tip } => {
+                LandingAnswerRow { tip: Some(*tip), refused: None, turn_until: None }
+            }
             LandingAnswer::Refused { refusal, turn_until } => {
                 LandingAnswerRow { tip: None, refused: Some(refusal.clone()), turn_until: *turn_until }
             }

@@ -4,7 +4,7 @@ use yard_wire::board::Events;
 use yard_wire::repository as wire;
 use yard_wire::token;
 
-use super::world::{World, name};
+use super::world::{World, key, name, path};
 use crate::call::Calls as _;
 use crate::native::{Fails, block_on};
 use crate::sql::Sql as _;
@@ -62,7 +62,8 @@ fn records_and_events_arrive_once_whatever_fails() {
     }
     world.alarm();
     assert_eq!(world.call(&wire::Sweep {}).unwrap().outbox, 0);
-    let rows = world.index.sql.run("SELECT change, commit_id, seq, title FROM records ORDER BY place", &[]).unwrap();
+    let rows =
+        world.index.sql.run("SELECT change, commit_id, seq, title FROM records ORDER BY place", &[]).unwrap();
     let changes: Vec<_> = rows.iter().map(|row| row.text(0).unwrap()).collect();
     assert_eq!(changes, ALL);
     assert_eq!(rows[2].text(1).unwrap(), stage.tip.to_string());
@@ -198,7 +199,10 @@ fn five_hundred_changes_land_by_a_bounded_number_of_statements_and_reads() {
     println!("statements: submit {submitting}, land {landing}; reads {reads}");
     assert!(landing < 100 && submitting < 100, "land {landing}, submit {submitting}");
     assert!(reads <= 10, "{reads} reads of the bucket");
-    assert!(world.index.faults.calls() - calls <= 5, "one statement for the train, and the making of the table");
+    assert!(
+        world.index.faults.calls() - calls <= 5,
+        "one statement for the train, and the making of the table"
+    );
     let rows = world.index.sql.run("SELECT count(*) FROM records", &[]).unwrap();
     assert_eq!(rows[0].number(0).unwrap(), 500);
 }
@@ -222,4 +226,78 @@ fn a_rewritten_main_takes_landings_back_and_brings_them_again() {
     world.restart();
     world.push("refs/heads/main", Some(first), Some(stage.tip), &[]).unwrap();
     assert_eq!(view(&world), (true, false));
+}
+
+#[test]
+fn the_tables_are_the_fold_of_the_facts() {
+    let mut world = three();
+    let (stage, land) = world.candidate(1, &ALL[..2]);
+    world.call(&stage).unwrap();
+    world.call(&land).unwrap().unwrap();
+    let main = world.main().unwrap();
+    let claim = wire::Act::Claim { paths: vec![path("a")], for_ms: 1000 };
+    world.call(&wire::Do { key: key("k"), act: claim, fork: None, admin: true, by: "t".into() }).unwrap();
+    world.push("refs/heads/side", None, Some(main), &[]).unwrap();
+    let next = world.commit(&[main], &[("z", Some("1"))], "next");
+    world.push("refs/heads/main", Some(main), Some(next), &[next]).unwrap();
+    let wanted = world.tables();
+    for table in ["refs", "submissions", "version_commits", "paths", "changes", "landings", "steps", "claims", "lanes"] {
+        world.sql.run(&format!("DELETE FROM {table}"), &[]).unwrap();
+    }
+    world.sql.run("DELETE FROM answers WHERE kind IN ('submission', 'landing')", &[]).unwrap();
+    let kept = "SELECT json_object('repo', value ->> 'repo', 'default_branch', value ->> 'default_branch',
+        'generation', value ->> 'generation', 'place', value ->> 'place') FROM meta WHERE key = 'scalars'";
+    let kept = world.sql.run(kept, &[]).unwrap()[0].text(0).unwrap().to_owned();
+    world.sql.run("UPDATE meta SET value = ?1 WHERE key = 'scalars'", &[kept.into()]).unwrap();
+    world.restart();
+    assert_eq!(world.main(), Some(next));
+    for (found, wanted) in world.tables().iter().zip(&wanted) {
+        // Places of packs are given anew, in the same order.
+        if !wanted.contains("live") && !wanted.contains("\\\"place\\\"") {
+            assert_eq!(found, wanted);
+        }
+    }
+}
+
+#[test]
+fn every_point_that_is_passed_is_named() {
+    crate::points::select(Some("list"));
+    let mut world = three();
+    let (stage, land) = world.candidate(1, &ALL);
+    let (other, _) = world.candidate(2, &ALL);
+    world.call(&stage).unwrap();
+    world.call(&other).unwrap();
+    world.call(&land).unwrap().unwrap();
+    world.now = world.now.plus(24 * 3_600_000);
+    world.alarm();
+    let hits = crate::points::take_hits();
+    crate::points::select(None);
+    let mine = crate::points::NAMES.iter().filter(|name| name.starts_with("repository."));
+    for name in mine.filter(|name| **name != "repository.durable") {
+        assert!(hits.iter().any(|hit| hit == name), "{name} is never passed");
+    }
+    assert!(hits.iter().all(|hit| crate::points::NAMES.contains(&hit.as_str())), "{hits:?}");
+}
+
+#[test]
+fn a_changed_configuration_lands_only_when_an_admin_allowed_it_and_is_in_force_then() {
+    let (mut world, _) = World::with(&[("a", "1")]);
+    let config = "[checks]\ncommand = \"make test\"\njunit = \"other.xml\"\n";
+    world.submit("change-config", &[(".switchyard.toml", Some(config))]);
+    let (stage, mut land) = world.candidate(1, &["change-config"]);
+    // Under the old configuration and the new one, by the same command.
+    let mut old = land.request.runs[0].clone();
+    old.config = Some(yard_git::hash(yard_git::Kind::Blob, super::world::CONFIG.as_bytes()));
+    land.request.runs.push(old);
+    resign(&world, &mut land.request, super::world::SECRET);
+    world.call(&stage).unwrap();
+    let refusal = world.call(&land).unwrap().unwrap_err();
+    assert!(matches!(refusal, Refusal::Protected { .. }), "{refusal}");
+    let change = yard_common::ChangeId::new("change-config").unwrap();
+    let approve = wire::Act::Approve { change, version: yard_common::Version(1) };
+    world.call(&wire::Do { key: key("k"), act: approve, fork: None, admin: true, by: "t".into() }).unwrap();
+    land.request.key.attempt = yard_common::AttemptNo(2);
+    world.call(&land).unwrap().unwrap();
+    let Some(Fact::Landed { policy: Some(policy), .. }) = world.facts().pop() else { panic!() };
+    assert_eq!(policy.config, Some(yard_git::hash(yard_git::Kind::Blob, config.as_bytes())));
 }

@@ -155,7 +155,10 @@ fn a_revoked_token_and_a_tombstoned_pack_are_refused() {
     assert_eq!(world.call(&wire::Sweep {}).unwrap().staged, 1);
     world.now = world.now.plus(2 * 3_600_000);
     world.alarm();
-    assert!(!world.blobs.keys().contains(&staged.to_string()), "an announced pack that never came is deleted");
+    assert!(
+        !world.blobs.keys().contains(&staged.to_string()),
+        "an announced pack that never came is deleted"
+    );
     assert!(matches!(world.call(&push), Err(Refusal::Stale { .. })));
     assert!(matches!(world.call(&wire::Stage { key: staged }), Err(Refusal::Stale { .. })));
 }

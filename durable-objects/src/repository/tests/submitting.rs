@@ -68,6 +68,9 @@ fn contents_of_an_api_submission_wait_here_and_no_ref_names_its_head() {
     assert_eq!(contents, [(id, Base64(b"by api".to_vec()))]);
     let at = world.call(&wire::Resolve { names: vec![name("refs/changes/change-api/1")] }).unwrap();
     assert_eq!(at, [None]);
+    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap() };
+    world.call(&wire::Do { key: key("k"), act, fork: None, admin: true, by: "t".into() }).unwrap();
+    assert!(world.call(&wire::Contents { ids: vec![id] }).unwrap().is_empty(), "what ended needs none");
 }
 
 #[test]
@@ -76,9 +79,11 @@ fn a_base_commit_must_be_known_and_a_stack_waits_for_its_parent() {
     let below = world.submit("change-below", &[("a", Some("2"))]).head;
     let above = world.commit(&[below], &[("a", Some("3"))], "above");
     let proposal = world.proposal("change-above", "a1", above);
-    let accepted = world.call(&wire::Submit { items: vec![proposal], token: None }).unwrap().results.remove(0);
+    let accepted =
+        world.call(&wire::Submit { items: vec![proposal], token: None }).unwrap().results.remove(0);
     assert_eq!(accepted.unwrap().waits_for, [ChangeId::new("change-below").unwrap()]);
-    let prepare = |head| wire::Prepare { commits: vec![], head, is_base: true, change: None, fork: fork("a1") };
+    let prepare =
+        |head| wire::Prepare { commits: vec![], head, is_base: true, change: None, fork: fork("a1") };
     assert_eq!(world.call(&prepare(first)).unwrap().bases[0].id, first);
     let strange = world.commit(&[first], &[("a", Some("9"))], "strange");
     assert!(world.call(&prepare(strange)).is_err());
@@ -88,7 +93,13 @@ fn a_base_commit_must_be_known_and_a_stack_waits_for_its_parent() {
 fn acts_are_done_once_under_their_key() {
     let (mut world, _) = World::with(&[("a", "1")]);
     world.submit("change-one", &[("a", Some("2"))]);
-    let act = |n: &str, act: wire::Act| wire::Do { key: key(n), act, fork: fork("a1"), admin: true, by: "t".into() };
+    let act = |n: &str, act: wire::Act| wire::Do {
+        key: key(n),
+        act,
+        fork: fork("a1"),
+        admin: true,
+        by: "t".into(),
+    };
     let claim = act("k1", wire::Act::Claim { paths: vec![path("a")], for_ms: 1000 });
     assert_eq!(world.call(&claim).unwrap(), Some(Fence(1)));
     assert_eq!(world.call(&claim).unwrap(), Some(Fence(1)), "the same lease");
@@ -107,7 +118,8 @@ fn acts_are_done_once_under_their_key() {
     assert_eq!((views.len(), views[0].held.as_deref()), (1, Some("wait")));
     assert_eq!(views[0].closed, Some(yard_common::fact::Terminal::Withdrawn));
     assert_eq!(world.pull().view.frozen.as_deref(), Some("night"));
-    let facts = world.call(&wire::Facts { after: yard_common::FactNo(0), limit: 10, change: Some(change) }).unwrap();
+    let facts =
+        world.call(&wire::Facts { after: yard_common::FactNo(0), limit: 10, change: Some(change) }).unwrap();
     assert_eq!(facts.len(), 3, "submitted, held, withdrawn");
     let main = world.main().unwrap();
     let next = world.commit(&[main], &[("a", Some("5"))], "next");

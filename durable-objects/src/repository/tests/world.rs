@@ -6,13 +6,11 @@ use std::sync::Arc;
 
 use yard_common::bytes::Base64;
 use yard_common::intent::{Intent, Signature};
-use yard_common::landing::{
-    AttemptId, Edit, How, LandChange, LandRequest, PackRef, RunResult, SignedRun,
-};
+use yard_common::landing::{AttemptId, Edit, How, LandChange, LandRequest, PackRef, RunResult, SignedRun};
 use yard_common::submission::{RowEdit, Via};
 use yard_common::{
-    AttemptNo, ChangeId, Fact, ForkName, IdempotencyKey, LaneName, LeaseNo, Millis, ObjectId, PackKey, RefName,
-    Refusal, RepoName, RepoPath, RunId, SuiteId, TokenId, TrainNo,
+    AttemptNo, ChangeId, Fact, ForkName, IdempotencyKey, LaneName, LeaseNo, Millis, ObjectId, PackKey,
+    RefName, Refusal, RepoName, RepoPath, RunId, SuiteId, TokenId, TrainNo,
 };
 use yard_git::pack::PackWriter;
 use yard_git::{Commit, Entry, Kind, MemoryObjects, Mode, Object as GitObject, Objects, RunningTree, diff};
@@ -151,7 +149,12 @@ impl World {
         self.store.add(Kind::Commit, commit.encode())
     }
 
-    pub fn commit(&mut self, parents: &[ObjectId], edits: &[(&str, Option<&str>)], message: &str) -> ObjectId {
+    pub fn commit(
+        &mut self,
+        parents: &[ObjectId],
+        edits: &[(&str, Option<&str>)],
+        message: &str,
+    ) -> ObjectId {
         let base = parents.first().map_or(ObjectId::EMPTY_TREE, |parent| self.tree_of(*parent));
         let tree = self.tree(base, edits);
         self.commit_of(tree, parents, message)
