@@ -209,6 +209,9 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
     pub(crate) fn put_commits(&mut self, commits: &[yard_wire::repository::CommitInfo]) {
         let by_id: BTreeMap<ObjectId, &yard_wire::repository::CommitInfo> =
             commits.iter().map(|commit| (commit.id, commit)).collect();
+        let ids: BTreeSet<ObjectId> =
+            commits.iter().flat_map(|commit| commit.parents.iter().copied().chain([commit.id])).collect();
+        self.prefetch_commits(&ids.into_iter().collect::<Vec<_>>());
         let (mut entered, mut done) = (BTreeSet::new(), BTreeSet::new());
         for start in commits {
             let mut todo = vec![start.id];

@@ -189,6 +189,7 @@ impl<P: Platform> Repository<P> {
             "refs" => answer!(wire::Refs, |asked: wire::Refs| self.refs(&asked)),
             "resolve" => answer!(wire::Resolve, |asked: wire::Resolve| self.resolve(&asked)),
             "catalogue" => answer!(wire::Catalogue, |asked: wire::Catalogue| self.catalogue(&asked)),
+            "candidates" => answer!(wire::Candidates, |asked: wire::Candidates| self.candidates(&asked)),
             "graph" => answer!(wire::Graph, |asked: wire::Graph| self.graph(&asked)),
             "stage" => answer!(wire::Stage, |asked: wire::Stage| self.stage(&asked, now)),
             "push" => reply::<wire::Push>(&self.push(request(body)?, now).await?),

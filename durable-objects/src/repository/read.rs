@@ -62,6 +62,23 @@ impl<P: Platform> Repository<P> {
         Ok(rows.first().map(pack_of).transpose()?)
     }
 
+    /// The packs of staged candidates by their tips.
+    pub(super) fn candidates(
+        &self,
+        asked: &wire::Candidates,
+    ) -> Result<Vec<Option<wire::IndexedPack>>, Refusal> {
+        let packs = asked.tips.iter().map(|tip| {
+            let rows = self.sql.run(
+                "SELECT p.key, p.bytes, p.objects, p.idx FROM candidates AS c
+                 JOIN packs AS p ON p.attempt = c.attempt
+                 WHERE c.tip = ?1 AND p.state IN ('live', 'candidate') ORDER BY c.at DESC LIMIT 1",
+                &[tip.into()],
+            )?;
+            Ok(rows.first().map(pack_of).transpose()?)
+        });
+        packs.collect()
+    }
+
     /// The commits after a place.
     pub(super) fn graph(&self, asked: &wire::Graph) -> Result<wire::GraphReply, Refusal> {
         self.remote()?;

@@ -162,3 +162,24 @@ fn a_revoked_token_and_a_tombstoned_pack_are_refused() {
     assert!(matches!(world.call(&push), Err(Refusal::Stale { .. })));
     assert!(matches!(world.call(&wire::Stage { key: staged }), Err(Refusal::Stale { .. })));
 }
+
+#[test]
+fn a_long_history_is_one_push_of_a_bounded_number_of_statements() {
+    let mut world = World::empty();
+    let mut commits = Vec::new();
+    for n in 0..3000 {
+        let parents: Vec<_> = commits.last().copied().into_iter().collect();
+        commits.push(world.commit(&parents, &[("a", Some(&n.to_string()))], &n.to_string()));
+    }
+    let tip = commits[2999];
+    let mut push = world.push_request("refs/heads/main", None, Some(tip), &commits[2990..]);
+    push.commits = commits.iter().rev().map(|commit| world.info(*commit)).collect();
+    let before = world.sql.statements();
+    assert_eq!(world.call(&push).unwrap().results, [None]);
+    let statements = world.sql.statements() - before;
+    assert!(statements < 60, "{statements}");
+    let graph = world.call(&wire::Graph { since: 0 }).unwrap().commits;
+    assert!(graph.iter().map(|commit| commit.id).eq(commits.iter().copied()), "parents come first");
+    let prepare = |head| wire::Prepare { commits: vec![], head, is_base: true, change: None, fork: fork("a1") };
+    assert_eq!(world.call(&prepare(commits[0])).unwrap().bases.len(), 1, "every ancestor was on main");
+}
