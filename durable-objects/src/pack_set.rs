@@ -471,5 +471,9 @@ fn evict_indexes(state: &mut State, budget: usize, keep: &PackKey) {
     }
 }
 
+mod view;
+
+pub use view::PackView;
+
 #[cfg(test)]
 mod tests;
