@@ -47,8 +47,8 @@ fn sets() -> Vec<Vec<Mutant>> {
     alone.chain(PAIRS.iter().map(|pair| pair.to_vec())).collect()
 }
 
-/// The stories that fail under these mutants, by name.
-fn stories_that_notice(mutants: &[Mutant]) -> Vec<&'static str> {
+/// The first story that fails under these mutants, by name.
+fn story_that_notices(mutants: &[Mutant]) -> Option<&'static str> {
     let notices = |name: &str, story: fn()| {
         // The long story of the turns has nothing to say to the others.
         let turn = mutants.iter().any(|mutant| matches!(mutant, Mutant::Turn | Mutant::TurnOrder));
@@ -60,8 +60,24 @@ fn stories_that_notice(mutants: &[Mutant]) -> Vec<&'static str> {
         switch_off(&[]);
         failed
     };
-    scenarios::all().into_iter().filter(|(name, story)| notices(name, *story)).map(|(name, _)| name).collect()
+    scenarios::all().into_iter().find(|(name, story)| notices(name, *story)).map(|(name, _)| name)
 }
+
+/// Mutants of what the simulation has not: its lanes are strict, and it has no submodules or renames.
+const OUTSIDE: &[Mutant] = &[
+    Mutant::Gitlink,
+    Mutant::FromAbsent,
+    Mutant::FromHow,
+    Mutant::PathsDisjoint,
+    Mutant::PathsDiffer,
+    Mutant::PathsDirectory,
+    Mutant::Strict,
+    Mutant::Commutative,
+    Mutant::ProtectedMain,
+    Mutant::Turn,
+    Mutant::TurnOrder,
+    Mutant::StaleTree,
+];
 
 /// The first seed of the simulation that breaks a law under these mutants, and the law.
 fn seed_that_notices(mutants: &[Mutant], seeds: u64) -> Option<(u64, String)> {
@@ -69,7 +85,7 @@ fn seed_that_notices(mutants: &[Mutant], seeds: u64) -> Option<(u64, String)> {
         let mut law = "a panic".to_owned();
         let run = || {
             switch_off(mutants);
-            if let Err(broken) = simulation::run(seed, 400) {
+            if let Err(broken) = simulation::run(seed, 350) {
                 law = broken;
                 panic!("a law is broken");
             }
@@ -82,13 +98,12 @@ fn seed_that_notices(mutants: &[Mutant], seeds: u64) -> Option<(u64, String)> {
 
 #[test]
 fn every_mutant_is_noticed_by_a_story() {
-    assert_eq!(stories_that_notice(&[]), Vec::<&str>::new(), "the stories hold without a mutant");
+    assert_eq!(story_that_notices(&[]), None, "the stories hold without a mutant");
     let mut survivors = Vec::new();
     for set in sets() {
-        let by = stories_that_notice(&set);
-        println!("{set:?}: {} stories: {}", by.len(), by.join(", "));
-        if by.is_empty() {
-            survivors.push(set);
+        match story_that_notices(&set) {
+            Some(story) => println!("{set:?}: {story}"),
+            None => survivors.push(set),
         }
     }
     assert!(survivors.is_empty(), "no story notices {survivors:?}");
@@ -97,9 +112,12 @@ fn every_mutant_is_noticed_by_a_story() {
 
 #[test]
 fn most_mutants_break_a_law_of_the_simulation() {
-    let seeds = std::env::var("YARD_MUTANT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let seeds = std::env::var("YARD_MUTANT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
     let (mut noticed, mut survivors) = (0, Vec::new());
     for set in sets() {
+        if set.iter().any(|mutant| OUTSIDE.contains(mutant)) {
+            continue;
+        }
         match seed_that_notices(&set, seeds) {
             Some((seed, law)) => {
                 println!("{set:?}: seed {seed}: {law}");

@@ -154,7 +154,7 @@ fn a_mangled_request_is_refused_or_harmless() {
         }
     }
     println!("{taken} taken, {refused} refused");
-    assert!(refused > 150);
+    assert!(refused > 80);
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Sim {
                 let request = Box::new(train.request.clone());
                 self.lanes[l].train.as_mut().unwrap().ready = now + 4;
                 self.send(Message::Land { lane: l, request });
-                while self.faults && self.rng.chance(60) {
+                while self.faults && self.rng.chance(80) {
                     self.lie(l)?;
                 }
             }
