@@ -27,6 +27,10 @@ use crate::trees::{Sides, Trees};
 /// At most this many deleted times this many added files of a side are compared for similarity.
 pub(crate) const LIMIT: usize = 100;
 
+/// Common bytes, in percent, from which a file that was moved and edited is surely the same file: the
+/// measures of git and of gitoxide differ by a few percent around their common limit of 50.
+const SURE_PERCENT: usize = 60;
+
 /// What the merge of entries by path left over.
 pub(crate) struct Work {
     /// Paths of theirs that do not stand on all three sides.
@@ -222,6 +226,11 @@ fn check_conflicts(
             out.collisions.push(collision);
             continue;
         }
+        if [&conflict.ours, &conflict.theirs].into_iter().any(|change| is_doubtful(objects, change)) {
+            let why = "one side moved this file and rewrote so much of it that it may be another file";
+            out.collisions.push(Collision::new(&path, CollisionKind::Rename, why));
+            continue;
+        }
         let Some(content) = conflict.content_merge() else { continue };
         let [base, ours, theirs] = conflict.entries.map(|entry| entry.map(|entry| from_gix(&entry.id)));
         let (Some(ours), Some(theirs)) = (ours, theirs) else {
@@ -249,6 +258,16 @@ fn check_conflicts(
     }
     wanted.check()?;
     Ok(checked)
+}
+
+/// Is this a rename of two files so unlike that git, which measures otherwise, may see none?
+fn is_doubtful(objects: &dyn Objects, change: &GixChange) -> bool {
+    match change {
+        GixChange::Rewrite { source_id, id, .. } if source_id != id => {
+            !stranded::alike(objects, from_gix(source_id), from_gix(id), SURE_PERCENT)
+        }
+        _ => false,
+    }
 }
 
 /// Is this a change of one path by both sides, which was decided before?

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use yard_common::RepoPath;
-use yard_common::submission::Entry;
+use yard_common::{ObjectId, RepoPath};
 use yard_git::Objects;
 
 use crate::changes::{Changes, Stranded};
@@ -65,9 +64,9 @@ fn renamed_to(objects: &dyn Objects, side: &Changes, directory: &RepoPath) -> Op
             .find(|(_, is)| is.id == was.id)
             .or_else(|| outside.iter().find(|(other, _)| name(other) == name(path)))
             .or_else(|| {
-                targets
-                    .iter()
-                    .find(|(other, is)| similar && !other.is_below(directory) && alike(objects, was, *is))
+                targets.iter().find(|(other, is)| {
+                    similar && !other.is_below(directory) && alike(objects, was.id, is.id, ALIKE_PERCENT)
+                })
             });
         if let Some((other, _)) = found {
             *votes.entry(new_place(path, directory, other)).or_default() += 1;
@@ -91,8 +90,10 @@ fn new_place(from: &RepoPath, directory: &RepoPath, to: &RepoPath) -> Option<Rep
 }
 
 /// Do the two files have enough bytes in common lines?
-fn alike(objects: &dyn Objects, a: Entry, b: Entry) -> bool {
-    let (Some(a), Some(b)) = (objects.get(&a.id), objects.get(&b.id)) else { return false };
+pub(crate) fn alike(objects: &dyn Objects, a: ObjectId, b: ObjectId, percent: usize) -> bool {
+    let (Some(a), Some(b)) = (objects.get(&a), objects.get(&b)) else {
+        return false;
+    };
     let mut lines: BTreeMap<&[u8], usize> = BTreeMap::new();
     for line in a.data.split_inclusive(|byte| *byte == b'\n') {
         *lines.entry(line).or_default() += 1;
@@ -106,5 +107,5 @@ fn alike(objects: &dyn Objects, a: Entry, b: Entry) -> bool {
             common += line.len();
         }
     }
-    common * 100 >= a.data.len().max(b.data.len()) * ALIKE_PERCENT && common > 0
+    common * 100 >= a.data.len().max(b.data.len()) * percent && common > 0
 }

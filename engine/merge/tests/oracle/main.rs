@@ -210,7 +210,7 @@ fn number(variable: &str, default: usize) -> usize {
 
 #[test]
 fn synthetic_histories_merge_as_git_merges_them() {
-    let count = number("YARD_ORACLE_PAIRS", 800);
+    let count = number("YARD_ORACLE_PAIRS", 830);
     let dir = folder("oracle");
     let bare = dir.join("repo.git");
     git::init(&bare);
