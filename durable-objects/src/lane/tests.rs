@@ -1,0 +1,386 @@
+//! Stories of the Lane host beside a real Repository host: what lands, checked by real git, and what a
+//! fault anywhere costs.
+
+#[allow(dead_code, reason = "the Repository's stories use more of it")]
+#[path = "../repository/tests/world.rs"]
+mod world;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::process::Command;
+use std::rc::Rc;
+
+use yard_common::landing::{RunResult, SignedRun};
+use yard_common::stage::{Stage, Verdict};
+use yard_common::submission::Via;
+use yard_common::{ChangeId, LaneName, LeaseNo, Millis, ObjectId, Refusal, RepoName, RunnerId};
+use yard_git::Objects as _;
+use yard_wire::Method;
+use yard_wire::board::Events;
+use yard_wire::lane as wire;
+use yard_wire::repository as repo;
+use yard_wire::token;
+
+use super::Lane;
+use crate::call::{Calls as _, LocalFuture, Object};
+use crate::native::{Fails, NativeSql, block_on};
+use crate::blobs::Blobs as _;
+use world::{Native, SECRET, World};
+
+/// The Repository as the lane reaches it.
+struct Hand(Rc<RefCell<World>>);
+
+impl Object for Hand {
+    fn handle<'a>(
+        &'a self,
+        name: &'a str,
+        body: &'a [u8],
+        now: Millis,
+    ) -> LocalFuture<'a, Result<Vec<u8>, Refusal>> {
+        Box::pin(async move { block_on(self.0.borrow().host.handle(name, body, now)) })
+    }
+}
+
+struct Yard {
+    world: Rc<RefCell<World>>,
+    lane: Lane<Native>,
+    sql: Rc<NativeSql>,
+    now: Millis,
+}
+
+fn green() -> RunResult {
+    RunResult { complete: true, green: true, ran: 3, failed: vec![], skipped: 0 }
+}
+
+fn red(test: &str) -> RunResult {
+    RunResult { complete: true, green: false, ran: 3, failed: vec![test.into()], skipped: 0 }
+}
+
+impl Yard {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let (world, _) = World::with(files);
+        let now = world.now;
+        let world = Rc::new(RefCell::new(world));
+        world.borrow().wired.insert("repo:click", Rc::new(Hand(Rc::clone(&world))));
+        let sql = Rc::new(NativeSql::new().unwrap());
+        let lane = Self::host(&sql, &world);
+        Self { world, lane, sql, now }
+    }
+
+    fn host(sql: &Rc<NativeSql>, world: &Rc<RefCell<World>>) -> Lane<Native> {
+        let world = world.borrow();
+        Lane::new(Rc::clone(sql), Rc::clone(&world.blobs), Rc::clone(&world.wired))
+    }
+
+    /// The process ends: what is not in the tables is gone.
+    fn restart(&mut self) {
+        self.lane = Self::host(&self.sql, &self.world);
+        self.world.borrow_mut().restart();
+    }
+
+    fn call<M: Method>(&self, asked: &M) -> Result<M::Reply, Refusal> {
+        let body = serde_json::to_vec(asked).unwrap();
+        let answer = block_on(self.lane.handle(M::NAME, &body, self.now))?;
+        Ok(serde_json::from_slice(&answer).unwrap())
+    }
+
+    fn submit(&self, id: &str, edits: &[(&str, Option<&str>)]) {
+        self.world.borrow_mut().submit(id, edits);
+    }
+
+    fn hint(&self) -> Result<(), Refusal> {
+        let repo = RepoName::new("click").unwrap();
+        self.call(&wire::Hint { repo, lane: LaneName::new("main").unwrap() })
+    }
+
+    /// Alarms until nothing is due at once.
+    fn drive(&mut self) -> Result<(), Refusal> {
+        for _ in 0..20 {
+            self.world.borrow_mut().now = self.now;
+            self.world.borrow().wired.set_now(self.now);
+            let now = self.now;
+            match block_on(self.lane.alarm(&|| now))? {
+                Some(due) if due <= now.plus(super::RETRY_MS) => self.now = due.max(now),
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    fn lease(&self) -> Result<Option<wire::Work>, Refusal> {
+        self.call(&wire::Lease {
+            repo: RepoName::new("click").unwrap(),
+            lane: LaneName::new("main").unwrap(),
+            runner: RunnerId::new("runner").unwrap(),
+            environment: "e".repeat(40),
+            wait_ms: 0,
+            token: None,
+        })
+    }
+
+    fn report(&self, work: &wire::Work, result: RunResult) -> Result<(), Refusal> {
+        let token = self.world.borrow().runner(SECRET);
+        let mut run = SignedRun {
+            run: work.run.clone(),
+            lease: work.lease,
+            tree: work.tree,
+            suite: work.suite.clone(),
+            command: work.command.clone(),
+            config: work.config,
+            result,
+            token: token::public_part(&token).unwrap(),
+            mac: String::new(),
+        };
+        run.mac = token::sign_with(&token, &run.signed_text());
+        let runner = RunnerId::new("runner").unwrap();
+        self.call(&wire::Report { run, runner, log_tail: String::new(), fault: None })
+    }
+
+    /// Drives and runs, each run judged by the files of its tree, until nothing moves.
+    fn settle(&mut self, suite: &dyn Fn(&str) -> RunResult) -> Result<(), Refusal> {
+        for _ in 0..50 {
+            self.drive()?;
+            let Some(work) = self.lease()? else { return Ok(()) };
+            let result = suite(&self.listing(work.commit));
+            self.report(&work, result)?;
+        }
+        panic!("the lane never settles");
+    }
+
+    /// Paths and contents of a commit, by real git over the packs in the bucket.
+    fn listing(&self, commit: ObjectId) -> String {
+        let folder = self.repository();
+        let listing = git(&folder, &["log", "-1", "-p", "--format=", "--root", "--full-history", &commit.to_string()]);
+        let names = git(&folder, &["ls-tree", "-r", "--name-only", &commit.to_string()]);
+        std::fs::remove_dir_all(&folder).unwrap();
+        format!("{names}{listing}")
+    }
+
+    /// A bare repository with all packs of the bucket, main and the notes.
+    fn repository(&self) -> std::path::PathBuf {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("yard-lane-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        git(&folder, &["init", "-q", "--bare", "-b", "main", "."]);
+        let world = self.world.borrow();
+        for (n, key) in world.blobs.keys().iter().filter(|key| key.ends_with(".pack")).enumerate() {
+            let bytes = block_on(world.blobs.get(key)).unwrap().unwrap();
+            let file = folder.join(format!("objects/pack/pack-{n:040x}.pack"));
+            std::fs::write(&file, bytes).unwrap();
+            git(&folder, &["index-pack", file.to_str().unwrap()]);
+        }
+        if let Some(main) = world.main() {
+            git(&folder, &["update-ref", "refs/heads/main", &main.to_string()]);
+        }
+        if let Some(notes) = world.pull().view.notes_head {
+            git(&folder, &["update-ref", "refs/notes/intent", &notes.to_string()]);
+        }
+        folder
+    }
+
+    fn titles(&self) -> Vec<String> {
+        let folder = self.repository();
+        let log = git(&folder, &["log", "--reverse", "--format=%s", "main"]);
+        git(&folder, &["fsck", "--strict"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+        log.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    fn status(&self) -> wire::StatusReply {
+        let (repo, lane) = (RepoName::new("click").unwrap(), LaneName::new("main").unwrap());
+        self.call(&wire::Status { repo, lane, changes: vec![] }).unwrap()
+    }
+}
+
+fn git(folder: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .current_dir(folder)
+        .args(args)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn what_is_submitted_lands_with_one_commit_and_one_note_each_as_real_git_reads_it() {
+    let mut yard = Yard::new(&[("a/one", "1\n"), ("b/two", "2\n")]);
+    yard.submit("change-1", &[("a/one", Some("one\n"))]);
+    yard.submit("change-2", &[("b/two", Some("two\n")), ("b/new", Some("new\n"))]);
+    yard.submit("change-3", &[("a/one", None), ("c", Some("moved\n"))]);
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.titles(), ["do change-1", "do change-2"]);
+    let status = yard.status();
+    assert_eq!(status.entries.len(), 1, "{status:?}");
+    assert_eq!(status.entries[0].stage, Stage::NeedsAuthor, "it deletes what change-1 changed");
+    assert!(status.entries[0].reason.contains("a/one"), "{}", status.entries[0].reason);
+
+    let folder = yard.repository();
+    let notes = git(&folder, &["log", "--notes=intent", "--format=%s|%an|%cn|%N", "main"]);
+    assert!(notes.contains("do change-2|A|Switchyard|Change-Id: change-2\nVersion: 1\n"), "{notes}");
+    assert!(notes.contains("Run: ") && notes.contains("green 3 tests"), "{notes}");
+    assert!(git(&folder, &["notes", "--ref=intent", "show", "main"]).contains("change-2"));
+    assert_eq!(git(&folder, &["notes", "--ref=intent", "list"]).lines().count(), 2);
+    assert_eq!(git(&folder, &["show", "main:b/new"]), "new\n");
+    assert!(git(&folder, &["log", "-1", "--format=%B", "main"]).contains("Change-Id: change-2"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_shared_index_that_everyone_touches_comes_out_complete() {
+    let config = format!("{}\n[[rules]]\npaths = \"INDEX\"\nrule = \"sorted-lines\"\n", world::CONFIG);
+    let mut yard = Yard::new(&[("INDEX", "m\n"), (".switchyard.toml", &config)]);
+    for n in 0..6 {
+        let text = format!("{}m\n", ["c\n", "a\n", "e\n", "b\n", "d\n", "a\n"][n]);
+        let file = format!("f{n}");
+        yard.submit(&format!("change-{n}"), &[("INDEX", Some(text.as_str())), (file.as_str(), Some("x\n"))]);
+    }
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.titles().len(), 6, "{:?}", yard.status());
+    let folder = yard.repository();
+    assert_eq!(git(&folder, &["show", "main:INDEX"]), "a\nb\nc\nd\ne\nm\n");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn contents_of_an_api_submission_get_into_the_candidate() {
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    {
+        let mut world = yard.world.borrow_mut();
+        let main = world.main().unwrap();
+        let head = world.commit(&[main], &[("a", Some("by api\n"))], "x");
+        let mut proposal = world.proposal("change-1", "agent", head);
+        proposal.via = Via::Api;
+        proposal.packs.clear();
+        world.blobs.keys().iter().filter(|key| key.contains("/f")).for_each(|key| {
+            block_on(world.blobs.delete(std::slice::from_ref(key))).unwrap();
+        });
+        let blob = proposal.edits[0].theirs.unwrap().id;
+        let data = world.store.get(&blob).unwrap().data.clone();
+        proposal.contents = vec![(blob, yard_common::bytes::Base64(data))];
+        let reply = world.call(&repo::Submit { items: vec![proposal], token: None }).unwrap();
+        assert!(reply.results[0].is_ok(), "{reply:?}");
+    }
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    let folder = yard.repository();
+    assert_eq!(git(&folder, &["show", "main:a"]), "by api\n");
+    git(&folder, &["fsck", "--strict"]);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn the_guilty_change_is_sent_back_and_the_others_land() {
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    for name in ["good-one", "bad-one", "good-two"] {
+        yard.submit(name, &[(name, Some("x\n"))]);
+    }
+    yard.hint().unwrap();
+    yard.settle(&|files| if files.contains("bad-one") { red("t1") } else { green() }).unwrap();
+    assert_eq!(yard.titles(), ["do good-one", "do good-two"]);
+    let status = yard.status();
+    assert_eq!(status.entries[0].verdict, Some(Verdict::BrokenAlone), "{status:?}");
+    assert!(status.entries[0].reason.contains("t1"));
+    let events = block_on(yard.world.borrow().wired.call("board:click", &Events { after: 0 })).unwrap();
+    let change = Some(ChangeId::new("bad-one").unwrap());
+    assert!(events.events.iter().any(|(_, event)| event.kind == "needs-author" && event.change == change), "{events:?}");
+}
+
+#[test]
+fn a_second_train_stands_on_the_first_ones_trees_and_notes() {
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    for round in 0..4 {
+        for n in 0..3 {
+            yard.submit(&format!("change-{round}-{n}"), &[(&format!("d{n}/f{round}"), Some("x\n"))]);
+        }
+        yard.hint().unwrap();
+        yard.settle(&|_| green()).unwrap();
+        if round == 2 {
+            yard.restart();
+        }
+    }
+    assert_eq!(yard.titles().len(), 12);
+    let folder = yard.repository();
+    assert_eq!(git(&folder, &["notes", "--ref=intent", "list"]).lines().count(), 12);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+fn story(yard: &mut Yard) -> Result<(), Refusal> {
+    yard.hint()?;
+    yard.settle(&|files| if files.contains("bad-one") { red("t") } else { green() })
+}
+
+fn assert_ended_once(mut yard: Yard, what: &str) {
+    for _ in 0..6 {
+        yard.restart();
+        yard.now = yard.now.plus(70_000);
+        if story(&mut yard).is_ok() {
+            break;
+        }
+    }
+    assert_eq!(yard.titles(), ["do good-one", "do good-two"], "{what}");
+    let status = yard.status();
+    assert_eq!(status.entries.len(), 1, "{what}: {status:?}");
+    assert_eq!(status.entries[0].verdict, Some(Verdict::BrokenAlone), "{what}");
+}
+
+fn three() -> Yard {
+    let yard = Yard::new(&[("a", "1\n")]);
+    for name in ["good-one", "bad-one", "good-two"] {
+        yard.submit(name, &[(name, Some("x\n"))]);
+    }
+    yard
+}
+
+#[test]
+fn a_fault_of_any_statement_costs_time_only() {
+    let mut clean = three();
+    story(&mut clean).unwrap();
+    let statements = clean.sql.statements();
+    for nth in (1..statements).step_by(usize::try_from(statements / 12).unwrap().max(1)) {
+        let mut yard = three();
+        yard.sql.fail_after(nth);
+        let _ = story(&mut yard);
+        assert_ended_once(yard, &format!("statement {nth}"));
+    }
+}
+
+#[test]
+fn a_lost_call_or_write_before_or_after_it_was_done_costs_time_only() {
+    for calls in 0..14 {
+        for how in [Fails::Before, Fails::After] {
+            let mut yard = three();
+            yard.hint().unwrap();
+            for at in 0..60 {
+                if at == calls {
+                    let world = yard.world.borrow();
+                    world.wired.faults.fail_next(how);
+                    world.blobs.faults.fail_next(how);
+                }
+                yard.drive().unwrap();
+                let Some(work) = yard.lease().unwrap() else { break };
+                let bad = yard.listing(work.commit).contains("bad-one");
+                yard.report(&work, if bad { red("t") } else { green() }).unwrap();
+            }
+            assert_ended_once(yard, &format!("round {calls} {how:?}"));
+        }
+    }
+}
+
+#[test]
+fn another_lease_than_the_live_one_is_answered_stale() {
+    let mut yard = three();
+    yard.hint().unwrap();
+    yard.drive().unwrap();
+    let work = yard.lease().unwrap().unwrap();
+    let renewed = yard.call(&wire::Renew { run: work.run.clone(), lease: work.lease }).unwrap();
+    assert!(renewed >= work.until);
+    let late = yard.call(&wire::Renew { run: work.run.clone(), lease: LeaseNo(99) });
+    assert!(matches!(late, Err(Refusal::Stale { .. })), "{late:?}");
+}
