@@ -11,6 +11,14 @@ pub const VARIABLE: &str = "SWITCHYARD_POINTS";
 
 /// Every point there is; a point that is not listed here never stops anything.
 pub const NAMES: &[&str] = &[
+    "repository.create.before",
+    "repository.create.after",
+    "repository.stage.before",
+    "repository.stage.after",
+    "repository.candidate.before",
+    "repository.candidate.after",
+    "repository.revoke.before",
+    "repository.revoke.after",
     "repository.before-save",
     "repository.after-fact",
     "repository.after-fold",

@@ -84,7 +84,9 @@ impl<P: Platform> Repository<P> {
     /// Revokes a token here.
     pub(super) fn revoke(&self, asked: &wire::Revoke) -> Result<(), Refusal> {
         self.remote()?;
+        crate::point("repository.revoke.before");
         self.sql.run("INSERT OR IGNORE INTO revoked (token) VALUES (?1)", &[asked.token.as_str().into()])?;
+        crate::point("repository.revoke.after");
         Ok(())
     }
 }

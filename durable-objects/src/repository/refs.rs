@@ -34,6 +34,7 @@ impl<P: Platform> Repository<P> {
             }
             return Err(Refusal::Exists { kind: "repository".into(), name: repo.to_string() });
         }
+        crate::point("repository.create.before");
         each_json(
             &self.sql,
             "INSERT OR REPLACE INTO refs (name, target)
@@ -46,6 +47,7 @@ impl<P: Platform> Repository<P> {
         scalars.default_branch = Some(asked.default_branch);
         let saved = scalars.write(&self.sql);
         *self.scalars.borrow_mut() = saved.is_ok().then_some(scalars);
+        crate::point("repository.create.after");
         Ok(saved?)
     }
 
@@ -104,11 +106,13 @@ impl<P: Platform> Repository<P> {
     pub(super) fn stage(&self, asked: &wire::Stage, now: Millis) -> Result<(), Refusal> {
         self.remote()?;
         self.not_dead(&[&asked.key])?;
+        crate::point("repository.stage.before");
         self.sql.run(
             "INSERT INTO packs (key, bytes, objects, state, at) VALUES (?1, 0, 0, 'staged', ?2)
              ON CONFLICT (key) DO UPDATE SET at = excluded.at WHERE packs.state = 'staged'",
             &[asked.key.as_str().into(), now.0.into()],
         )?;
+        crate::point("repository.stage.after");
         Ok(())
     }
 

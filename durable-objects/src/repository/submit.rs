@@ -229,6 +229,7 @@ impl<P: Platform> Repository<P> {
     pub(super) fn stage_candidate(&self, asked: &wire::StageCandidate, now: Millis) -> Result<(), Refusal> {
         self.parent_only()?;
         self.not_dead(&[&asked.pack.pack.key])?;
+        crate::point("repository.candidate.before");
         self.put_pack(&asked.pack, "candidate", now)?;
         self.sql.run(
             "UPDATE packs SET attempt = ?2, lane = ?3, train = ?4 WHERE key = ?1 AND state = 'candidate'",
@@ -248,6 +249,7 @@ impl<P: Platform> Repository<P> {
                 now.0.into(),
             ],
         )?;
+        crate::point("repository.candidate.after");
         Ok(())
     }
 }

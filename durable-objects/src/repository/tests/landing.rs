@@ -263,6 +263,8 @@ fn the_tables_are_the_fold_of_the_facts() {
 fn every_point_that_is_passed_is_named() {
     crate::points::select(Some("list"));
     let mut world = three();
+    world.call(&wire::Stage { key: yard_common::PackKey::new("click/packs/x.pack").unwrap() }).unwrap();
+    world.call(&wire::Revoke { token: yard_common::TokenId::new("t").unwrap() }).unwrap();
     let (stage, land) = world.candidate(1, &ALL);
     let (other, _) = world.candidate(2, &ALL);
     world.call(&stage).unwrap();
