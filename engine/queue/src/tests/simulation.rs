@@ -30,7 +30,7 @@ fn play(seed: u64) {
                 yard.submit(&name);
                 submitted.push(name);
             }
-            2 => yard.restart(),
+            2 => yard.kill(),
             3 => yard.now = yard.now.plus(dice.roll(90_000)),
             4 if dice.roll(4) == 0 => {
                 let (_, content) = yard.head();

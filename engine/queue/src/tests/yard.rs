@@ -450,6 +450,15 @@ impl Yard {
     }
 
     /// Kills the lane's process: what was not stored is gone.
+    pub fn kill(&mut self) {
+        let mut lane = Lane::new(self.lane.name.clone());
+        self.stored.iter().for_each(|fact| lane.apply(fact));
+        assert_eq!(lane, self.lane, "the state is the fold of what was stored");
+        self.lane = lane;
+        self.world = World { stale: true, ..World::default() };
+    }
+
+    /// As [`Yard::kill`], and facts and snapshots go through JSON.
     pub fn restart(&mut self) {
         let mut lane = Lane::new(self.lane.name.clone());
         let text = serde_json::to_string(&self.stored).unwrap();
