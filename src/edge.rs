@@ -1,7 +1,17 @@
 //! The handlers that workerd calls: requests, queue batches, the cron trigger.
 
-use serde_json::json;
-use worker::{Context, Env, MessageBatch, Request, Response, Result, ScheduleContext, ScheduledEvent, event};
+mod platform;
+mod requests;
+mod stream;
+
+use worker::{
+    Context, Env, MessageBatch, MessageExt as _, Request, Response, Result, ScheduleContext, ScheduledEvent,
+    event,
+};
+use yard_objects::Calls as _;
+use yard_objects::worker::Stubs;
+use yard_wire::names::REGISTRY;
+use yard_wire::{lane, names, registry};
 
 #[event(start)]
 fn start() {
@@ -9,18 +19,38 @@ fn start() {
 }
 
 #[event(fetch)]
-async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
-    match request.path().as_str() {
-        "/healthz" => Response::from_json(&json!({ "ok": true })),
-        _ => env.assets("ASSETS")?.fetch_request(request).await,
-    }
+async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
+    requests::answer(request, env, &context).await
 }
 
+/// No message decides anything yet: each is acknowledged, and said so in the log.
 #[event(queue)]
 async fn queue(batch: MessageBatch<serde_json::Value>, _env: Env, _context: Context) -> Result<()> {
-    batch.ack_all();
+    for message in batch.messages()? {
+        worker::console_warn!(
+            "queue {}: message {} is of no known kind and is dropped",
+            batch.queue(),
+            message.id()
+        );
+        message.ack();
+    }
     Ok(())
 }
 
+/// Wakes every lane: a lost hint costs a minute.
 #[event(scheduled)]
-async fn scheduled(_event: ScheduledEvent, _env: Env, _context: ScheduleContext) {}
+async fn scheduled(_event: ScheduledEvent, env: Env, _context: ScheduleContext) {
+    let stubs = Stubs(env);
+    let repos = match stubs.call(REGISTRY, &registry::ListRepos { repo: None }).await {
+        Ok(repos) => repos,
+        Err(refusal) => return worker::console_error!("cron: {refusal}"),
+    };
+    for entry in repos {
+        for lane in entry.lanes {
+            let hint = lane::Hint { repo: entry.repo.clone(), lane };
+            if let Err(refusal) = stubs.call(&names::lane(&hint.repo, &hint.lane), &hint).await {
+                worker::console_warn!("cron: lane {} of {}: {refusal}", hint.lane, hint.repo);
+            }
+        }
+    }
+}

@@ -23,7 +23,8 @@ fn content(of: &str) -> Value {
         "Text" => "text/plain",
         _ => "application/json",
     };
-    let schema = if kind == "application/json" { json!({ "title": of }) } else { json!({ "type": "string" }) };
+    let schema =
+        if kind == "application/json" { json!({ "title": of }) } else { json!({ "type": "string" }) };
     json!({ kind: { "schema": schema } })
 }
 
@@ -110,10 +111,8 @@ mod tests {
 
     #[test]
     fn operation_ids_are_unique() {
-        let mut ids: Vec<String> = ROUTES
-            .iter()
-            .map(|route| operation(route)["operationId"].as_str().unwrap().to_owned())
-            .collect();
+        let mut ids: Vec<String> =
+            ROUTES.iter().map(|route| operation(route)["operationId"].as_str().unwrap().to_owned()).collect();
         let all = ids.len();
         ids.sort();
         ids.dedup();

@@ -20,7 +20,8 @@ impl Answer {
     /// An answer of this content type.
     #[must_use]
     pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
-        let headers = vec![("content-type", content_type.to_owned()), ("cache-control", "no-cache".to_owned())];
+        let headers =
+            vec![("content-type", content_type.to_owned()), ("cache-control", "no-cache".to_owned())];
         Self { status, headers, body: body.into() }
     }
 
@@ -86,7 +87,8 @@ pub fn wrong_verb(asked: &str, verbs: &[Verb]) -> Answer {
     let why = format!("{asked} is not taken here, only {allowed}");
     let mut answer = refused(Refusal::Invalid { why });
     answer.status = 405;
-    answer.body = String::from_utf8_lossy(&answer.body).replacen("\"status\":400", "\"status\":405", 1).into_bytes();
+    answer.body =
+        String::from_utf8_lossy(&answer.body).replacen("\"status\":400", "\"status\":405", 1).into_bytes();
     answer.with("allow", allowed)
 }
 

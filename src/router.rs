@@ -108,7 +108,13 @@ pub struct Route {
     pub what: &'static str,
 }
 
-const fn get(pattern: &'static str, endpoint: Endpoint, need: Need, reply: &'static str, what: &'static str) -> Route {
+const fn get(
+    pattern: &'static str,
+    endpoint: Endpoint,
+    need: Need,
+    reply: &'static str,
+    what: &'static str,
+) -> Route {
     Route { verb: Verb::Get, pattern, endpoint, need, body: "", reply, what }
 }
 
@@ -261,9 +267,13 @@ mod tests {
 
     #[test]
     fn other_methods_and_other_addresses_are_told_apart() {
-        assert!(matches!(find(Some(Verb::Delete), "/api/repos"), Found::WrongVerb(verbs) if verbs.len() == 2));
+        assert!(
+            matches!(find(Some(Verb::Delete), "/api/repos"), Found::WrongVerb(verbs) if verbs.len() == 2)
+        );
         assert!(matches!(find(None, "/healthz"), Found::WrongVerb(_)));
-        for path in ["/", "/api", "/api/repos/", "/api/repos/click/", "/.git/info/refs", "/a/b.git/info/refs", "//"] {
+        for path in
+            ["/", "/api", "/api/repos/", "/api/repos/click/", "/.git/info/refs", "/a/b.git/info/refs", "//"]
+        {
             assert!(matches!(find(Some(Verb::Get), path), Found::Nothing), "{path}");
         }
     }
@@ -271,9 +281,13 @@ mod tests {
     #[test]
     fn no_two_routes_share_method_and_address() {
         for (n, route) in ROUTES.iter().enumerate() {
-            assert!(!ROUTES[..n].iter().any(|other| {
-                other.verb == route.verb && other.pattern == route.pattern
-            }), "{}", route.pattern);
+            assert!(
+                !ROUTES[..n]
+                    .iter()
+                    .any(|other| { other.verb == route.verb && other.pattern == route.pattern }),
+                "{}",
+                route.pattern
+            );
         }
     }
 }

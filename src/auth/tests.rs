@@ -33,9 +33,8 @@ fn not_allowed(endpoint: Endpoint) -> Option<String> {
     match endpoint {
         Health | OpenApi | ProblemPage => None,
         CreateRepo | ListRepos => Some(token(&[Scope::Admin], here, None, 100)),
-        RepoStatus | ListChanges | ShowChange | Landings | Records | LaneStatus | Events | InfoRefs | UploadPack => {
-            Some(token(&[Scope::Admin], Some("other"), None, 100))
-        }
+        RepoStatus | ListChanges | ShowChange | Landings | Records | LaneStatus | Events | InfoRefs
+        | UploadPack => Some(token(&[Scope::Admin], Some("other"), None, 100)),
         CreateFork | SubmitChanges | CancelChange | HoldChange | ReleaseChange | RequeueChange | Claim
         | ReleaseClaim | ReceivePack => Some(token(&[Scope::Read, Scope::Run], here, None, 100)),
         CreateToken | RevokeToken | Freeze | Thaw | Protect | Unprotect => {
@@ -67,8 +66,13 @@ fn every_route_refuses_no_token_an_expired_one_and_a_forged_one() {
         refused(check(SECRET, None, route.need, Some(&repo()), Millis(10)));
         refused(ask(route, &token(&all, None, None, 10)));
         refused(ask(route, "sy1.e30.AAAA"));
-        refused(check(b"another secret", Some(&format!("Bearer {}", token(&all, None, None, 100))),
-            route.need, Some(&repo()), Millis(10)));
+        refused(check(
+            b"another secret",
+            Some(&format!("Bearer {}", token(&all, None, None, 100))),
+            route.need,
+            Some(&repo()),
+            Millis(10),
+        ));
         assert!(ask(route, &token(&all, None, None, 100)).is_ok(), "{}", route.pattern);
     }
 }
@@ -87,10 +91,7 @@ fn git_gives_the_token_as_password_or_as_user_name() {
 #[test]
 fn a_token_of_a_fork_writes_and_submits_for_that_fork_only() {
     let bound = token(&[Scope::Submit], Some("click"), Some("a1"), 100);
-    let bearer = Bearer {
-        claims: token::verify(SECRET, &bound, Millis(0)).unwrap(),
-        token: bound,
-    };
+    let bearer = Bearer { claims: token::verify(SECRET, &bound, Millis(0)).unwrap(), token: bound };
     let (mine, other) = (ForkName::new("a1").unwrap(), ForkName::new("a2").unwrap());
     assert!(bearer.may_write(Some(&mine)).is_ok());
     assert!(bearer.may_write(Some(&other)).is_err());

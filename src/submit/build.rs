@@ -121,7 +121,11 @@ pub fn author(given: Option<&str>, fork: Option<&ForkName>, seconds: u64) -> Res
             let (name, rest) = text.split_once('<').ok_or_else(bad)?;
             let email = rest.trim_end().strip_suffix('>').ok_or_else(bad)?;
             let (name, email) = (name.trim(), email.trim());
-            if name.is_empty() || email.is_empty() || text.contains(['\n', '\0']) || email.contains(['<', '>']) {
+            if name.is_empty()
+                || email.is_empty()
+                || text.contains(['\n', '\0'])
+                || email.contains(['<', '>'])
+            {
                 return Err(bad());
             }
             (name.to_owned(), email.to_owned())
@@ -159,7 +163,8 @@ pub fn build(
     edits.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     contents.sort_unstable_by_key(|(id, _)| *id);
     contents.dedup_by_key(|(id, _)| *id);
-    let steps: Vec<(RepoPath, Option<Entry>)> = edits.iter().map(|row| (row.path.clone(), row.theirs)).collect();
+    let steps: Vec<(RepoPath, Option<Entry>)> =
+        edits.iter().map(|row| (row.path.clone(), row.theirs)).collect();
     let applied = tree.clone().apply(objects, &steps).map_err(|error| match error {
         EditError::Read(error) => BuildError::Read(error),
         clash => BuildError::Refused(invalid(clash.to_string())),
@@ -207,10 +212,16 @@ fn row_of(
             let id = hash(Kind::Blob, bytes);
             (Some(Entry { mode, id }), Some((id, Base64(bytes.to_vec()))))
         }
-        (None, true, Some(there)) => (Some(Entry { mode: edit.mode.unwrap_or(there.mode), id: there.id }), None),
+        (None, true, Some(there)) => {
+            (Some(Entry { mode: edit.mode.unwrap_or(there.mode), id: there.id }), None)
+        }
         (None, false, Some(_)) => (None, None),
         (None, _, None) => {
-            return Err(invalid(format!("{}: there is nothing to delete or keep in the base commit", edit.path)).into());
+            return Err(invalid(format!(
+                "{}: there is nothing to delete or keep in the base commit",
+                edit.path
+            ))
+            .into());
         }
     };
     Ok((RowEdit { path: edit.path.clone(), base: there, theirs }, blob))

@@ -1,5 +1,7 @@
 //! Submissions before they are stored: reading what was offered, measuring it against its base.
 
+pub mod between;
 pub mod build;
+pub mod fold;
 pub mod measure;
 pub mod offer;

@@ -1,0 +1,134 @@
+//! Repositories, forks, tokens.
+
+use yard_common::{ForkName, IdempotencyKey, RefName, Refusal, RepoName, TokenId};
+use yard_objects::Calls as _;
+use yard_wire::api::{ForkReply, NewFork, NewRepo, NewToken, RepoReply, TokenReply};
+use yard_wire::names::{self, REGISTRY, Remote};
+use yard_wire::token::{self, Claims, Scope};
+use yard_wire::{registry, repository};
+
+use super::{Call, Event, Platform};
+use crate::respond::Answer;
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+/// How long the tokens last that come with a repository and with a fork.
+const REPO_TOKEN_MS: u64 = 90 * DAY_MS;
+const FORK_TOKEN_MS: u64 = 30 * DAY_MS;
+const TOKEN_SECONDS_MAX: u64 = 366 * 24 * 3600;
+
+impl<P: Platform> Event<P> {
+    /// A remote URL.
+    fn url(&self, remote: &Remote) -> String {
+        match &remote.fork {
+            None => format!("{}/{}.git", self.origin, remote.repo),
+            Some(fork) => format!("{}/{}/forks/{fork}.git", self.origin, remote.repo),
+        }
+    }
+
+    /// A token's id follows from the request's key, so a repeat makes no second token.
+    fn token_id(&self, repo: &RepoName, key: &IdempotencyKey) -> Result<TokenId, Refusal> {
+        let secret = String::from_utf8_lossy(&self.secret);
+        let mac = token::sign_with(&secret, &format!("token-id\n{repo}\n{key}"));
+        Ok(TokenId::new(format!("t-{}", mac.get(..20).unwrap_or(&mac)))?)
+    }
+}
+
+pub(super) async fn create<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let asked: NewRepo = call.body()?;
+    let key = call.key()?;
+    let branch = asked.default_branch.as_deref().unwrap_or("main");
+    let default_branch = RefName::new(format!("refs/heads/{branch}"))?;
+    let remote = Remote::parent(asked.name.clone());
+    // The object comes first: a repeat after a crash between the two finds the name still free.
+    let create =
+        repository::Create { repo: asked.name.clone(), fork: None, default_branch, refs: Vec::new() };
+    event.calls().call(&names::repository(&remote), &create).await?;
+    event.calls().call(REGISTRY, &registry::AddRepo { repo: asked.name.clone() }).await?;
+    let claims = Claims {
+        id: event.token_id(&asked.name, &key)?,
+        repo: Some(asked.name.clone()),
+        fork: None,
+        scopes: vec![Scope::Admin],
+        expires: event.now.plus(REPO_TOKEN_MS),
+    };
+    let token = token::issue(&event.secret, &claims);
+    Ok(Answer::json(&RepoReply { url: event.url(&remote), repo: asked.name, token }))
+}
+
+pub(super) async fn list<P: Platform>(event: &Event<P>) -> Result<Answer, Refusal> {
+    let repos = event.calls().call(REGISTRY, &registry::ListRepos { repo: None }).await?;
+    Ok(Answer::json(&repos))
+}
+
+pub(super) async fn create_fork<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let asked: NewFork = call.body()?;
+    let (repo, key, bearer) = (call.repo()?, call.key()?, call.bearer()?);
+    bearer.may_write(Some(&asked.name))?;
+    let parent = names::repository(&Remote::parent(repo.clone()));
+    let refs = repository::Refs { without_changes: true, token: Some(bearer.id().clone()) };
+    let refs = event.calls().call(&parent, &refs).await?;
+    let shared =
+        |name: &RefName| ["refs/heads/", "refs/tags/"].iter().any(|of| name.as_str().starts_with(of));
+    let remote = Remote { repo: repo.clone(), fork: Some(asked.name.clone()) };
+    let create = repository::Create {
+        repo: repo.clone(),
+        fork: Some(asked.name.clone()),
+        default_branch: refs.head,
+        refs: refs
+            .refs
+            .into_iter()
+            .filter(|entry| shared(&entry.name))
+            .map(|entry| (entry.name, entry.id))
+            .collect(),
+    };
+    event.calls().call(&names::repository(&remote), &create).await?;
+    let add = registry::AddFork { repo: repo.clone(), fork: asked.name.clone() };
+    event.calls().call(REGISTRY, &add).await?;
+    let token = token::issue(&event.secret, &fork_claims(event, &repo, &asked.name, &key)?);
+    Ok(Answer::json(&ForkReply { url: event.url(&remote), repo, fork: asked.name, token }))
+}
+
+fn fork_claims<P: Platform>(
+    event: &Event<P>,
+    repo: &RepoName,
+    fork: &ForkName,
+    key: &IdempotencyKey,
+) -> Result<Claims, Refusal> {
+    Ok(Claims {
+        id: event.token_id(repo, key)?,
+        repo: Some(repo.clone()),
+        fork: Some(fork.clone()),
+        scopes: vec![Scope::Read, Scope::Submit],
+        expires: event.now.plus(FORK_TOKEN_MS),
+    })
+}
+
+pub(super) fn create_token<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let asked: NewToken = call.body()?;
+    let (repo, key) = (call.repo()?, call.key()?);
+    if asked.scopes.is_empty() {
+        return Err(Refusal::Invalid { why: "scopes is empty: name read, submit, run or admin".into() });
+    }
+    if asked.ttl_seconds == 0 || asked.ttl_seconds > TOKEN_SECONDS_MAX {
+        return Err(Refusal::Invalid {
+            why: format!("ttl_seconds must be 1 to {TOKEN_SECONDS_MAX} (366 days)"),
+        });
+    }
+    let id = event.token_id(&repo, &key)?;
+    let expires = event.now.plus(asked.ttl_seconds.saturating_mul(1000));
+    let claims = Claims { id: id.clone(), repo: Some(repo), fork: asked.fork, scopes: asked.scopes, expires };
+    Ok(Answer::json(&TokenReply { token: token::issue(&event.secret, &claims), id, expires }))
+}
+
+pub(super) async fn revoke_token<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let (repo, id) = (call.repo()?, call.part::<TokenId>("id")?);
+    let revoke = repository::Revoke { token: id };
+    event.calls().call(&names::repository(&Remote::parent(repo.clone())), &revoke).await?;
+    // Each fork's object checks the requests that come to it.
+    let listed = event.calls().call(REGISTRY, &registry::ListRepos { repo: Some(repo.clone()) }).await?;
+    for fork in listed.into_iter().flat_map(|entry| entry.forks) {
+        let remote = Remote { repo: repo.clone(), fork: Some(fork) };
+        event.calls().call(&names::repository(&remote), &revoke).await?;
+    }
+    Ok(Answer::json(&serde_json::json!({})))
+}

@@ -1,0 +1,212 @@
+//! `POST /api/repos/{repo}/changes`: several changes in one request, each of which stands alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use yard_common::submission::Via;
+use yard_common::{ForkName, IdempotencyKey, ObjectId, RefName, Refusal, RepoName};
+use yard_git::{Kind, Object, ReadError, RunningTree};
+use yard_objects::Calls as _;
+use yard_wire::api::{ApiChange, SubmitChanges, SubmitReply, SubmitResult};
+use yard_wire::names::{self, Remote};
+use yard_wire::problem::Problem;
+use yard_wire::repository::{Accepted, Prepare, PrepareReply, Proposal, Resolve, Submit};
+
+use super::{Call, Event, Platform};
+use crate::hand::{Hand, Lacking};
+use crate::respond::Answer;
+use crate::store::Store;
+use crate::submit::build::{self, Built};
+use crate::submit::measure::{self, Measured};
+
+/// Changes in one request.
+const CHANGES_MAX: usize = 500;
+/// How often a submission is prepared anew when the repository moved meanwhile.
+pub const TRIES: usize = 4;
+
+type Outcome = Result<Accepted, Refusal>;
+
+struct Ask {
+    key: IdempotencyKey,
+    change: ApiChange,
+    base: ObjectId,
+}
+
+/// A distinct base, as the repository knows it.
+struct Base {
+    prepared: PrepareReply,
+    tree: RunningTree,
+}
+
+pub(super) async fn submit<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let asked: SubmitChanges = call.body()?;
+    let (repo, bearer, key) = (call.repo()?, call.bearer()?, call.key()?);
+    let fork = bearer.acting_fork(asked.fork)?;
+    if asked.changes.is_empty() || asked.changes.len() > CHANGES_MAX {
+        return Err(Refusal::Invalid { why: format!("a request offers 1 to {CHANGES_MAX} changes") });
+    }
+    let main = match asked.changes.iter().any(|change| change.base.is_none()) {
+        true => main(event, &repo).await?,
+        false => None,
+    };
+    let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
+    let mut todo: BTreeMap<usize, Ask> = BTreeMap::new();
+    for (n, change) in asked.changes.into_iter().enumerate() {
+        let key = IdempotencyKey::new(format!("{key}-{n}"))?;
+        match (build::check(&change), change.base.or(main)) {
+            (Ok(()), Some(base)) => drop(todo.insert(n, Ask { key, change, base })),
+            (Ok(()), None) => drop(outcomes.insert(n, Err(Refusal::NoBase))),
+            (Err(refusal), _) => drop(outcomes.insert(n, Err(refusal))),
+        }
+    }
+    for left in (0..TRIES).rev() {
+        let round = round(event, &repo, fork.as_ref(), bearer.id(), &todo).await?;
+        for (n, outcome) in round {
+            if left == 0 || outcome != Err(Refusal::Raced) {
+                todo.remove(&n);
+                outcomes.insert(n, outcome);
+            }
+        }
+        if todo.is_empty() {
+            break;
+        }
+    }
+    let results = outcomes.into_values().map(|outcome| match outcome {
+        Ok(accepted) => SubmitResult::Accepted(accepted),
+        Err(refusal) => SubmitResult::Refused(Problem::from(refusal)),
+    });
+    Ok(Answer::json(&SubmitReply { results: results.collect() }))
+}
+
+/// Main's commit; `None` while the repository is empty.
+async fn main<P: Platform>(event: &Event<P>, repo: &RepoName) -> Result<Option<ObjectId>, Refusal> {
+    let object = names::repository(&Remote::parent(repo.clone()));
+    let resolved = event.calls().call(&object, &Resolve { names: vec![RefName::new("HEAD")?] }).await?;
+    Ok(resolved.into_iter().next().flatten())
+}
+
+/// One attempt: one `prepare` for each distinct base, one `submit` for all.
+async fn round<P: Platform>(
+    event: &Event<P>,
+    repo: &RepoName,
+    fork: Option<&ForkName>,
+    token: &yard_common::TokenId,
+    todo: &BTreeMap<usize, Ask>,
+) -> Result<BTreeMap<usize, Outcome>, Refusal> {
+    let mut outcomes = BTreeMap::new();
+    let mut bases = prepare(event, repo, fork, todo, &mut outcomes).await?;
+    let store = Store::of(event, &Remote::parent(repo.clone())).await?;
+    let proposals = propose(&store, fork, todo, &mut bases, &mut outcomes).await?;
+    if proposals.is_empty() {
+        return Ok(outcomes);
+    }
+    let (places, items): (Vec<usize>, Vec<Proposal>) = proposals.into_iter().unzip();
+    let submit = Submit { items, token: Some(token.clone()) };
+    let object = names::repository(&Remote::parent(repo.clone()));
+    let reply = event.calls().call(&object, &submit).await?;
+    reply.lanes.into_iter().for_each(|lane| event.hint(repo, lane));
+    outcomes.extend(places.into_iter().zip(reply.results));
+    Ok(outcomes)
+}
+
+async fn prepare<P: Platform>(
+    event: &Event<P>,
+    repo: &RepoName,
+    fork: Option<&ForkName>,
+    todo: &BTreeMap<usize, Ask>,
+    outcomes: &mut BTreeMap<usize, Outcome>,
+) -> Result<BTreeMap<ObjectId, Base>, Refusal> {
+    let object = names::repository(&Remote::parent(repo.clone()));
+    let mut bases = BTreeMap::new();
+    let wanted: BTreeSet<ObjectId> = todo.values().map(|ask| ask.base).collect();
+    for base in wanted {
+        let ask =
+            Prepare { commits: Vec::new(), head: base, is_base: true, change: None, fork: fork.cloned() };
+        let refusal = match event.calls().call(&object, &ask).await {
+            Ok(prepared) => match prepared.bases.first() {
+                Some(commit) => {
+                    let tree = RunningTree::new(commit.tree);
+                    bases.insert(base, Base { prepared, tree });
+                    continue;
+                }
+                None => Refusal::NoBase,
+            },
+            Err(refusal @ (Refusal::Internal { .. } | Refusal::Overloaded { .. })) => return Err(refusal),
+            Err(refusal) => refusal,
+        };
+        let of_base = todo.iter().filter(|(_, ask)| ask.base == base);
+        outcomes.extend(of_base.map(|(n, _)| (*n, Err(refusal.clone()))));
+    }
+    Ok(bases)
+}
+
+/// Builds and measures all heads; what is missing for all of them is read in one batch.
+async fn propose<S: crate::hand::Source>(
+    store: &S,
+    fork: Option<&ForkName>,
+    todo: &BTreeMap<usize, Ask>,
+    bases: &mut BTreeMap<ObjectId, Base>,
+    outcomes: &mut BTreeMap<usize, Outcome>,
+) -> Result<BTreeMap<usize, Proposal>, Refusal> {
+    let mut hand = Hand::default();
+    let mut proposals = BTreeMap::new();
+    loop {
+        let mut missing = BTreeSet::new();
+        for (n, ask) in todo {
+            let Some(base) = bases.get_mut(&ask.base) else { continue };
+            if proposals.contains_key(n) || outcomes.contains_key(n) {
+                continue;
+            }
+            match proposal(&mut hand, base, ask, fork) {
+                Ok(made) => drop(proposals.insert(*n, made)),
+                Err(Lacking::Objects(more)) => missing.extend(more),
+                Err(Lacking::Refused(refusal)) => drop(outcomes.insert(*n, Err(refusal))),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(proposals);
+        }
+        hand.load(store, missing).await?;
+    }
+}
+
+fn proposal(
+    hand: &mut Hand,
+    base: &mut Base,
+    ask: &Ask,
+    fork: Option<&ForkName>,
+) -> Result<Proposal, Lacking> {
+    let commit = base.prepared.bases.first().ok_or(Lacking::Refused(Refusal::NoBase))?;
+    let mut built = build::build(hand, commit, &mut base.tree, &ask.change, fork)?;
+    for (id, data) in std::mem::take(&mut built.trees) {
+        hand.insert(id, Arc::new(Object { kind: Kind::Tree, data }));
+    }
+    let edits = std::mem::take(&mut built.edits);
+    let measured = measure::against_mains(hand, edits, built.commit.tree, &base.prepared.mains_before);
+    Ok(assemble(base, ask, fork, built, measured.map_err(|error: ReadError| Lacking::from(error))?))
+}
+
+fn assemble(base: &Base, ask: &Ask, fork: Option<&ForkName>, built: Built, measured: Measured) -> Proposal {
+    Proposal {
+        key: ask.key.clone(),
+        change: ask.change.change.clone(),
+        new_change: ask.change.new_change,
+        fork: fork.cloned(),
+        via: Via::Api,
+        replay_of: None,
+        author: built.author,
+        head: built.commit.id,
+        head_tree: built.commit.tree,
+        base_commits: base.prepared.bases.iter().map(|commit| commit.id).collect(),
+        base_tree: base.prepared.bases.first().map_or(ObjectId::EMPTY_TREE, |commit| commit.tree),
+        commits: vec![built.commit],
+        edits: measured.edits,
+        differs_from_mains: measured.differs_from_mains,
+        takes_back: measured.takes_back,
+        reverts: ask.change.reverts.clone(),
+        intent: ask.change.intent.clone(),
+        warnings: Vec::new(),
+        contents: built.contents,
+        packs: Vec::new(),
+    }
+}
