@@ -91,3 +91,48 @@ fn a_new_generation_replaces_the_copy_of_its_source_alone() {
     set.take("fork", reply(vec![], 6, 3)).unwrap();
     assert_eq!(set.packs().len(), 1);
 }
+
+/// Real histories, where `YARD_REAL_REPOS=dir:dir` names bare repositories: every object, deltas and all.
+#[test]
+fn real_packs_are_read_object_by_object() {
+    let repos = std::env::var("YARD_REAL_REPOS").unwrap_or_default();
+    for repo in repos.split(':').filter(|repo| !repo.is_empty()) {
+        let blobs = MemoryBlobs::default();
+        let set = PackSet::new(Budget { objects: 2 << 20, indexes: 1 << 20, windows: 2 << 20 });
+        let mut all = Vec::new();
+        for file in std::fs::read_dir(format!("{repo}/objects/pack")).unwrap() {
+            let file = file.unwrap().path();
+            if file.extension().is_none_or(|ext| ext != "pack") {
+                continue;
+            }
+            let key = file.file_name().unwrap().to_str().unwrap().to_owned();
+            let pack = std::fs::read(&file).unwrap();
+            let index = std::fs::read(file.with_extension("idx")).unwrap();
+            let parsed = PackIndex::parse(index.clone()).unwrap();
+            all.extend(parsed.iter().map(|entry| entry.id));
+            let objects = u32::try_from(parsed.len()).unwrap();
+            let pack_ref = PackRef { key: PackKey::new(&key).unwrap(), bytes: pack.len() as u64, objects };
+            block_on(blobs.put(&key, pack)).unwrap();
+            block_on(blobs.put(&format!("{key}.idx"), index)).unwrap();
+            set.add("r", IndexedPack { pack: pack_ref, index: None }).unwrap();
+        }
+        assert!(!all.is_empty(), "{repo} has no pack");
+        let step = (all.len() / 5000).max(1);
+        let sample: Vec<ObjectId> = all.iter().step_by(step).copied().collect();
+        let before = blobs.faults.calls();
+        for ids in sample.chunks(500) {
+            let mut needed = Needed::default();
+            let missing = block_on(set.load(&blobs, &ids.iter().copied().collect(), &mut needed)).unwrap();
+            assert!(missing.is_empty());
+            for id in ids {
+                assert_eq!(needed.get(id).unwrap().id(), *id);
+            }
+        }
+        println!(
+            "{repo}: {} of {} objects, {} reads",
+            sample.len(),
+            all.len(),
+            blobs.faults.calls() - before
+        );
+    }
+}

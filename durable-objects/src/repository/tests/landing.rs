@@ -241,7 +241,9 @@ fn the_tables_are_the_fold_of_the_facts() {
     let next = world.commit(&[main], &[("z", Some("1"))], "next");
     world.push("refs/heads/main", Some(main), Some(next), &[next]).unwrap();
     let wanted = world.tables();
-    for table in ["refs", "submissions", "version_commits", "paths", "changes", "landings", "steps", "claims", "lanes"] {
+    for table in
+        ["refs", "submissions", "version_commits", "paths", "changes", "landings", "steps", "claims", "lanes"]
+    {
         world.sql.run(&format!("DELETE FROM {table}"), &[]).unwrap();
     }
     world.sql.run("DELETE FROM answers WHERE kind IN ('submission', 'landing')", &[]).unwrap();

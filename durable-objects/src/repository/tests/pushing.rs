@@ -180,6 +180,7 @@ fn a_long_history_is_one_push_of_a_bounded_number_of_statements() {
     assert!(statements < 60, "{statements}");
     let graph = world.call(&wire::Graph { since: 0 }).unwrap().commits;
     assert!(graph.iter().map(|commit| commit.id).eq(commits.iter().copied()), "parents come first");
-    let prepare = |head| wire::Prepare { commits: vec![], head, is_base: true, change: None, fork: fork("a1") };
+    let prepare =
+        |head| wire::Prepare { commits: vec![], head, is_base: true, change: None, fork: fork("a1") };
     assert_eq!(world.call(&prepare(commits[0])).unwrap().bases.len(), 1, "every ancestor was on main");
 }
