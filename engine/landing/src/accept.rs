@@ -14,8 +14,14 @@ use yard_common::{
 use crate::base::{Bases, find_base};
 use crate::change_id::{Target, target};
 use crate::decision::{Decision, Stop};
+use crate::graph::parents_first;
 use crate::ledger::{Ledger, StoredSubmission, SubmissionAnswer};
 use crate::mutant::{Mutant, off};
+
+/// Largest row with its commits, in bytes of JSON: the landing's edits have four values where the row's
+/// have two, and must fit a fact alone (2 * 448 kB < 1 MB).
+pub const ROW_BYTES_MAX: usize = 448 * 1024;
+const _: () = assert!(2 * ROW_BYTES_MAX < limits::FACT_BYTES_MAX);
 
 /// A submission, prepared: trees are read, edits made, the base's trees merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +32,7 @@ pub struct Proposal {
     pub change: Option<ChangeId>,
     /// It is another change although its id or its paths say otherwise.
     pub new_change: bool,
-    /// A replay of this version of `change`.
+    /// A replay of this version of `change`; hosts take it from the platform's own lanes only.
     pub replay_of: Option<Version>,
     /// The fork that offers it; for a replay the kernel takes the replayed row's.
     pub fork: Option<ForkName>,
@@ -106,17 +112,28 @@ pub fn accept(ledger: &dyn Ledger, proposal: &Proposal, now: Millis) -> Decision
         }
     }
     match row(ledger, proposal, now) {
-        Ok(row) => Decision::Fact(Box::new(Fact::Submitted {
-            row: Box::new(Submission { content, ..row }),
-            nodes: proposal.commits.clone(),
-        })),
+        Ok(row) => submitted(ledger, proposal, Submission { content, ..row }),
         Err(Stop::Missing(ids)) => Decision::Missing(ids),
         Err(Stop::No(Refusal::Raced)) => Decision::Refused(Refusal::Raced),
-        Err(Stop::No(refusal)) => {
-            let key = proposal.key.clone();
-            Decision::Fact(Box::new(Fact::SubmissionRefused { key, content, refusal }))
-        }
+        Err(Stop::No(refusal)) => refused(proposal, content, refusal),
     }
+}
+
+fn submitted(ledger: &dyn Ledger, proposal: &Proposal, row: Submission) -> Decision<SubmissionAnswer> {
+    let content = row.content.clone();
+    let fact = Fact::Submitted { row: Box::new(row), nodes: parents_first(ledger, &proposal.commits) };
+    let size = serde_json::to_vec(&fact).map_or(usize::MAX, |json| json.len());
+    if size > ROW_BYTES_MAX {
+        let what = "the list of paths and commits".to_owned();
+        let refusal = Refusal::TooLarge { what, size: size as u64, limit: ROW_BYTES_MAX as u64 };
+        return refused(proposal, content, refusal);
+    }
+    Decision::Fact(Box::new(fact))
+}
+
+fn refused(proposal: &Proposal, content: String, refusal: Refusal) -> Decision<SubmissionAnswer> {
+    let key = proposal.key.clone();
+    Decision::Fact(Box::new(Fact::SubmissionRefused { key, content, refusal }))
 }
 
 fn row(ledger: &dyn Ledger, proposal: &Proposal, now: Millis) -> Result<Submission, Stop> {

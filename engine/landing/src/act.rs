@@ -36,9 +36,7 @@ impl Actor {
 }
 
 fn newest(ledger: &dyn Ledger, change: &ChangeId) -> Result<std::sync::Arc<Submission>, Refusal> {
-    ledger
-        .newest(change)
-        .ok_or_else(|| Refusal::NotFound { kind: "change".into(), name: change.to_string() })
+    ledger.newest(change).ok_or_else(|| Refusal::NotFound { kind: "change".into(), name: change.to_string() })
 }
 
 fn fact<A>(fact: Fact) -> Decision<A> {
@@ -70,12 +68,7 @@ pub fn cancel(ledger: &dyn Ledger, change: &ChangeId, actor: &Actor, now: Millis
 ///
 /// For already-on-main every `theirs` of the row must stand on main.
 #[must_use]
-pub fn close(
-    ledger: &dyn Ledger,
-    close: &Close<'_>,
-    objects: &dyn Objects,
-    now: Millis,
-) -> Decision<()> {
+pub fn close(ledger: &dyn Ledger, close: &Close<'_>, objects: &dyn Objects, now: Millis) -> Decision<()> {
     match closing(ledger, close, objects) {
         Ok(false) => Decision::Answered(()),
         Ok(true) => fact(Fact::Closed {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use yard_common::fact::Terminal;
 use yard_common::submission::CommitNode;
 use yard_common::{ChangeId, ForkName, ObjectId, Refusal, limits};
-use yard_common::fact::Terminal;
 
 use crate::decision::Stop;
 use crate::graph::Graph;
@@ -122,8 +122,7 @@ fn bases(
             _ => {}
         }
     }
-    let trees: Vec<ObjectId> =
-        commits.iter().filter_map(|id| graph.info(id)).map(|info| info.tree).collect();
+    let trees: Vec<ObjectId> = commits.iter().filter_map(|id| graph.info(id)).map(|info| info.tree).collect();
     if commits.is_empty() || trees.len() != commits.len() {
         return Err(Refusal::NoBase.into());
     }

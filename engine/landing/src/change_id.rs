@@ -45,7 +45,8 @@ pub fn target(ledger: &dyn Ledger, proposal: &Proposal) -> Result<Target, Refusa
             format!("Change-Id {change} belongs to {owner}: this is a new change made from it")
         });
     }
-    if !proposal.new_change && !off(Mutant::WhichChange) {
+    // Whoever works without a fork shares the parent's name with others: nobody can say whose is whose.
+    if !proposal.new_change && proposal.fork.is_some() && !off(Mutant::WhichChange) {
         refuse_overlap(ledger, proposal)?;
     }
     Ok(Target { change: generated(ledger, proposal)?, is_new: true, warning })

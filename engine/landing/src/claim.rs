@@ -1,7 +1,9 @@
 //! Claims: leases on paths or a task, with a fencing number.
 
+use std::collections::BTreeSet;
+
 use yard_common::fact::Fact;
-use yard_common::{Fence, ForkName, Millis, Refusal, RepoPath};
+use yard_common::{ChangeId, Fence, ForkName, Millis, Refusal, RepoPath, Version};
 
 use crate::act::Actor;
 use crate::ledger::{Claim, Ledger};
@@ -73,6 +75,15 @@ pub fn renew(ledger: &dyn Ledger, fence: Fence, until: Millis, now: Millis) -> R
         fence,
         until: claim.until.max(until.min(longest)),
     })
+}
+
+/// The live claims that these versions were made under: a train lengthens them for its life.
+#[must_use]
+pub fn of_train(ledger: &dyn Ledger, changes: &[(ChangeId, Version)], now: Millis) -> Vec<Fence> {
+    let rows = changes.iter().filter_map(|(change, version)| ledger.row(change, *version));
+    let mut held = BTreeSet::new();
+    rows.for_each(|row| held.extend(row.fences.values().copied()));
+    held.into_iter().filter(|fence| ledger.claim(*fence).is_some_and(|claim| claim.until > now)).collect()
 }
 
 /// Gives a claim back.

@@ -87,11 +87,8 @@ fn landed(ledger: &mut impl LedgerMut, request: &LandRequest, trees: &[ObjectId]
     for (listed, tree) in request.changes.iter().zip(trees) {
         ledger.put_commit(&CommitNode { id: listed.commit, parents: vec![parent], tree: *tree });
         parent = listed.commit;
-        let standing = Standing {
-            change: listed.change.clone(),
-            version: listed.version,
-            commit: listed.commit,
-        };
+        let standing =
+            Standing { change: listed.change.clone(), version: listed.version, commit: listed.commit };
         ledger.put_landing(&standing);
         update(ledger, &listed.change, |state| {
             state.landed = Some(standing);

@@ -164,6 +164,15 @@ impl<'a> Graph<'a> {
     }
 }
 
+/// The commits with parents before children, as [`crate::LedgerMut::put_commit`] wants them.
+#[must_use]
+pub fn parents_first(ledger: &dyn Ledger, nodes: &[CommitNode]) -> Vec<CommitNode> {
+    let graph = Graph::new(ledger, nodes);
+    let mut nodes = nodes.to_vec();
+    nodes.sort_by_key(|node| (graph.info(&node.id).map_or(0, |info| info.generation), node.id));
+    nodes
+}
+
 /// A walk by falling generation, then rising id; each commit once; unknown commits are passed over.
 struct Walk<'g> {
     graph: &'g Graph<'g>,

@@ -90,7 +90,7 @@ fn decide(
     small_enough(request)?;
     place::check(ledger, request, context.now)?;
     let bound = bound::check(ledger, request)?;
-    once::check(ledger, &bound)?;
+    once::check(&bound)?;
     fence::check(ledger, &bound, context.now)?;
 
     let head = ledger.main().unwrap_or(ObjectId::ZERO);

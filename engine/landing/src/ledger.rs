@@ -151,6 +151,10 @@ pub trait Ledger {
     fn next_seq(&self) -> Seq;
     /// The newest accepted row of a change.
     fn newest(&self, change: &ChangeId) -> Option<Arc<Submission>>;
+    /// The version of the newest accepted row; a host answers it without reading the row.
+    fn newest_version(&self, change: &ChangeId) -> Option<Version> {
+        self.newest(change).map(|row| row.version)
+    }
     /// One row.
     fn row(&self, change: &ChangeId, version: Version) -> Option<Arc<Submission>>;
     /// What is known of a change; the default for an unknown one.
@@ -199,7 +203,7 @@ pub trait LedgerMut: Ledger {
     fn set_protected(&mut self, protected: bool);
     /// The landing turns.
     fn set_turns(&mut self, turns: &Turns);
-    /// A commit of the graph; the same one may come again.
+    /// A commit of the graph, after its parents; the same one may come again, and changes nothing.
     fn put_commit(&mut self, node: &CommitNode);
     /// A new row: the newest of its change, found by its commits and paths.
     fn put_row(&mut self, row: &Submission);

@@ -8,8 +8,8 @@ use yard_common::landing::{AttemptId, PackRef};
 use yard_common::policy::Policy;
 use yard_common::submission::{CommitNode, Submission};
 use yard_common::{
-    ChangeId, Epoch, FactNo, Fence, ForkName, IdempotencyKey, LaneName, Millis, ObjectId, OwnerEpoch, RefName,
-    RepoPath, Seq, Version,
+    ChangeId, Epoch, FactNo, Fence, ForkName, IdempotencyKey, LaneName, Millis, ObjectId, OwnerEpoch,
+    RefName, RepoPath, Seq, Version,
 };
 
 use crate::fold::fold;

@@ -37,9 +37,8 @@ pub struct DirectPush {
 /// into the ledger.
 #[must_use]
 pub fn direct_push(ledger: &dyn Ledger, push: &DirectPush, actor: &Actor, now: Millis) -> Decision<()> {
-    let reject = |why: &str| {
-        Decision::Refused(Refusal::RefRejected { name: push.name.clone(), why: why.to_owned() })
-    };
+    let reject =
+        |why: &str| Decision::Refused(Refusal::RefRejected { name: push.name.clone(), why: why.to_owned() });
     if !actor.admin {
         return Decision::Refused(Refusal::Forbidden { needs: "admin".into() });
     }

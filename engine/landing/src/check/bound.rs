@@ -31,11 +31,10 @@ fn unbound<T>(change: &ChangeId, why: impl Into<String>) -> Result<T, Refusal> {
 }
 
 fn rows<'r>(ledger: &dyn Ledger, request: &'r LandRequest) -> Result<Vec<Bound<'r>>, Refusal> {
-    let row = |listed: &'r yard_common::landing::LandChange| {
-        match ledger.row(&listed.change, listed.version) {
-            Some(row) => Ok(Bound { listed, row }),
-            None => unbound(&listed.change, format!("there is no version {} of it", listed.version)),
-        }
+    let row = |listed: &'r yard_common::landing::LandChange| match ledger.row(&listed.change, listed.version)
+    {
+        Some(row) => Ok(Bound { listed, row, state: ledger.state(&listed.change) }),
+        None => unbound(&listed.change, format!("there is no version {} of it", listed.version)),
     };
     request.changes.iter().map(row).collect()
 }
@@ -43,14 +42,13 @@ fn rows<'r>(ledger: &dyn Ledger, request: &'r LandRequest) -> Result<Vec<Bound<'
 /// The newest versions, of changes that are this lane's and free to land.
 fn standing(ledger: &dyn Ledger, request: &LandRequest, bound: &[Bound<'_>]) -> Result<(), Refusal> {
     let (mut old, mut gone, mut held) = (Vec::new(), Vec::new(), Vec::new());
-    for Bound { listed, .. } in bound {
+    for Bound { listed, state, .. } in bound {
         let change = &listed.change;
-        let state = ledger.state(change);
         let owned = state.owner.as_ref().is_some_and(|(lane, _)| *lane == request.key.lane);
         if !owned && !off(Mutant::OwnerLane) {
             return Err(Refusal::NotOwner { change: Some(change.clone()) });
         }
-        let newest = ledger.newest(change).is_some_and(|newest| newest.version == listed.version);
+        let newest = ledger.newest_version(change) == Some(listed.version);
         if !newest && !off(Mutant::Newest) {
             old.push(change.clone());
         }
@@ -73,7 +71,7 @@ fn standing(ledger: &dyn Ledger, request: &LandRequest, bound: &[Bound<'_>]) -> 
 
 fn parents(ledger: &dyn Ledger, bound: &[Bound<'_>]) -> Result<(), Refusal> {
     let mut earlier = BTreeSet::new();
-    for Bound { listed, row } in bound {
+    for Bound { listed, row, .. } in bound {
         for waits_for in &row.waits_for {
             let state = ledger.state(waits_for);
             let on_main = state.closed.is_some_and(|closed| closed.stage == Terminal::AlreadyOnMain);
@@ -87,7 +85,7 @@ fn parents(ledger: &dyn Ledger, bound: &[Bound<'_>]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn edits(Bound { listed, row }: &Bound<'_>) -> Result<(), Refusal> {
+fn edits(Bound { listed, row, .. }: &Bound<'_>) -> Result<(), Refusal> {
     let change = &listed.change;
     let (mut paths, mut row_paths) = (BTreeSet::new(), BTreeSet::new());
     for edit in &listed.edits {

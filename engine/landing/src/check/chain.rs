@@ -62,11 +62,7 @@ pub fn commits(objects: &dyn Objects, request: &LandRequest) -> Result<Vec<Objec
 ///
 /// # Errors
 /// [`Refusal::Malformed`], [`Refusal::Moved`] when the notes ref has moved; or objects to load.
-pub fn notes(
-    ledger: &dyn Ledger,
-    objects: &dyn Objects,
-    request: &LandRequest,
-) -> Result<(), Stop> {
+pub fn notes(ledger: &dyn Ledger, objects: &dyn Objects, request: &LandRequest) -> Result<(), Stop> {
     let notes = ledger.notes();
     if request.notes_head != notes && !off(Mutant::NotesParent) {
         let head = ledger.main().unwrap_or(ObjectId::ZERO);
@@ -90,7 +86,9 @@ pub fn notes(
             _ if off(Mutant::NotesOnly) => {}
             _ => {
                 let path = edit.path;
-                return malformed(format!("the notes change {path}, which is no new note of a listed commit"));
+                return malformed(format!(
+                    "the notes change {path}, which is no new note of a listed commit"
+                ));
             }
         }
     }

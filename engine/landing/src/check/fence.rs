@@ -25,7 +25,7 @@ pub fn check(ledger: &dyn Ledger, bound: &[Bound<'_>], now: Millis) -> Result<()
                 fenced(ledger, change, row_path, row_path, now)?;
             }
         }
-        configuration(ledger, change)?;
+        configuration(change)?;
     }
     Ok(())
 }
@@ -56,12 +56,14 @@ fn fenced(
 }
 
 /// The configuration says what may land, so an admin approves each version that changes it.
-fn configuration(ledger: &dyn Ledger, change: &Bound<'_>) -> Result<(), Refusal> {
-    let touches = change.listed.edits.iter().find(|edit| {
-        edit.result != edit.ours && edit.path.as_bytes() == CONFIG_PATH.as_bytes()
-    });
+fn configuration(change: &Bound<'_>) -> Result<(), Refusal> {
+    let touches = change
+        .listed
+        .edits
+        .iter()
+        .find(|edit| edit.result != edit.ours && edit.path.as_bytes() == CONFIG_PATH.as_bytes());
     let Some(edit) = touches else { return Ok(()) };
-    let approved = ledger.state(&change.listed.change).approved == Some(change.listed.version);
+    let approved = change.state.approved == Some(change.listed.version);
     if approved || off(Mutant::ConfigAdmin) {
         return Ok(());
     }

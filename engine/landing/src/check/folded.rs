@@ -81,7 +81,14 @@ fn fold(tree: &mut RunningTree, objects: &dyn Objects, change: &Bound<'_>) -> Re
     })
 }
 
+/// What an edit expects to find: its `ours`.
+#[cfg(not(feature = "mutants"))]
+fn expected(_: &mut RunningTree, _: &dyn Objects, edit: &Edit) -> Result<Option<yard_git::Entry>, Stop> {
+    Ok(edit.ours)
+}
+
 /// What an edit expects to find: its `ours`, but for what a test has switched off.
+#[cfg(feature = "mutants")]
 fn expected(
     tree: &mut RunningTree,
     objects: &dyn Objects,
@@ -103,6 +110,7 @@ fn expected(
 }
 
 /// A test's kernel without the look below and above: what is in the way goes.
+#[cfg(feature = "mutants")]
 fn clear_way(tree: &mut RunningTree, objects: &dyn Objects, edit: &Edit) -> Result<(), Stop> {
     let mut way: Vec<_> = yard_git::diff::list(&objects, tree.id())?
         .into_iter()

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use yard_common::landing::LandChange;
 use yard_common::submission::Submission;
 
+use crate::ledger::ChangeState;
+
 pub mod bound;
 pub mod chain;
 pub mod fence;
@@ -25,4 +27,6 @@ pub struct Bound<'r> {
     pub listed: &'r LandChange,
     /// The row of that version.
     pub row: Arc<Submission>,
+    /// What else is known of the change.
+    pub state: ChangeState,
 }

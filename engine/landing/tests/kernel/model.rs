@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use yard_common::fact::{Fact, Terminal};
 use yard_common::landing::LandRequest;
+use yard_common::submission::Submission;
 use yard_common::{ChangeId, Fence, ForkName, Millis, ObjectId, RepoPath, Version};
 
 use crate::merge::{Files, merge_files};
@@ -45,30 +46,7 @@ impl Model {
     /// Follows a fact that the kernel has made, and says which law it breaks, if one.
     pub fn take(&mut self, fact: &Fact, store: &Store, now: Millis) -> Result<(), String> {
         match fact {
-            Fact::Submitted { row, .. } => {
-                let id = (row.change.clone(), row.version);
-                if self.on_main(&row.change, store) > 0 {
-                    return Err(format!("version {} taken of landed {}", row.version, row.change));
-                }
-                if self.ended.get(&row.change) == Some(&Terminal::Withdrawn) {
-                    return Err(format!("version {} taken of withdrawn {}", row.version, row.change));
-                }
-                let before = self.newest.get(&row.change).map_or(0, |newest| newest.0.0);
-                if row.version.0 != before + 1 {
-                    return Err(format!("version {} of {} after {before}", row.version, row.change));
-                }
-                self.waits.insert(id.clone(), row.waits_for.clone());
-                let fence = |path: &RepoPath| {
-                    let held = self.claims.iter().filter(|(_, (fork, paths, until))| {
-                        *fork == row.fork && *until > now && paths.contains(path)
-                    });
-                    held.map(|(fence, _)| *fence).max()
-                };
-                let fences = row.edits.iter().filter_map(|edit| Some((edit.path.clone(), fence(&edit.path)?)));
-                self.held_fences.insert(id, fences.collect());
-                self.newest.insert(row.change.clone(), (row.version, row.fork.clone()));
-                self.off_main.remove(&row.change);
-            }
+            Fact::Submitted { row, .. } => self.submitted(row, store, now)?,
             Fact::Landed { request, untested, .. } => {
                 let before = self.suite.clone();
                 self.landed(request, store, now)?;
@@ -121,6 +99,32 @@ impl Model {
         Ok(())
     }
 
+    fn submitted(&mut self, row: &Submission, store: &Store, now: Millis) -> Result<(), String> {
+        let id = (row.change.clone(), row.version);
+        if self.on_main(&row.change, store) > 0 {
+            return Err(format!("version {} taken of landed {}", row.version, row.change));
+        }
+        if self.ended.get(&row.change) == Some(&Terminal::Withdrawn) {
+            return Err(format!("version {} taken of withdrawn {}", row.version, row.change));
+        }
+        let before = self.newest.get(&row.change).map_or(0, |newest| newest.0.0);
+        if row.version.0 != before + 1 {
+            return Err(format!("version {} of {} after {before}", row.version, row.change));
+        }
+        self.waits.insert(id.clone(), row.waits_for.clone());
+        let fence = |path: &RepoPath| {
+            let held = self.claims.iter().filter(|(_, (fork, paths, until))| {
+                *fork == row.fork && *until > now && paths.contains(path)
+            });
+            held.map(|(fence, _)| *fence).max()
+        };
+        let fences = row.edits.iter().filter_map(|edit| Some((edit.path.clone(), fence(&edit.path)?)));
+        self.held_fences.insert(id, fences.collect());
+        self.newest.insert(row.change.clone(), (row.version, row.fork.clone()));
+        self.off_main.remove(&row.change);
+        Ok(())
+    }
+
     fn landed(&mut self, request: &LandRequest, store: &Store, now: Millis) -> Result<(), String> {
         if self.frozen {
             return Err("landed in a freeze".into());
@@ -135,7 +139,10 @@ impl Model {
             if version != listed.version {
                 return Err(format!("landed {} of {change}, {version} is the newest", listed.version));
             }
-            if self.ended.contains_key(change) || self.holds.contains(change) || self.off_main.contains(change) {
+            if self.ended.contains_key(change)
+                || self.holds.contains(change)
+                || self.off_main.contains(change)
+            {
                 return Err(format!("landed {change}, which was withdrawn, held or rewritten"));
             }
             if self.on_main(change, store) > 0 {
@@ -150,10 +157,15 @@ impl Model {
             }
             let meant = self.meant.get(&id).ok_or("landed what nobody meant")?;
             let main = merge_files(&meant.from, &self.main, &meant.to).ok_or(format!("{change} collides"))?;
-            let moved: Vec<&RepoPath> = main.iter().filter(|(path, text)| self.main.get(*path) != Some(*text))
-                .map(|(path, _)| path).chain(self.main.keys().filter(|path| !main.contains_key(*path))).collect();
+            let moved: Vec<&RepoPath> = main
+                .iter()
+                .filter(|(path, text)| self.main.get(*path) != Some(*text))
+                .map(|(path, _)| path)
+                .chain(self.main.keys().filter(|path| !main.contains_key(*path)))
+                .collect();
             for path in moved {
-                let held = self.held_fences.get(&id).and_then(|held| held.get(path)).copied().unwrap_or_default();
+                let held =
+                    self.held_fences.get(&id).and_then(|held| held.get(path)).copied().unwrap_or_default();
                 let over = |(fence, claim): (&Fence, &(Option<ForkName>, Vec<RepoPath>, Millis))| {
                     claim.2 > now && claim.0 != fork && *fence > held && claim.1.contains(path)
                 };
@@ -188,14 +200,17 @@ impl Model {
         let Some(newest) = self.newest.get(change) else { return false };
         let Some(meant) = self.meant.get(&(change.clone(), newest.0)) else { return false };
         let paths: BTreeSet<&RepoPath> = meant.from.keys().chain(meant.to.keys()).collect();
-        paths.into_iter().filter(|path| meant.from.get(*path) != meant.to.get(*path))
+        paths
+            .into_iter()
+            .filter(|path| meant.from.get(*path) != meant.to.get(*path))
             .all(|path| self.main.get(path) == meant.to.get(path))
     }
 
     /// How many commits of the change main has.
     pub fn on_main(&self, change: &ChangeId, store: &Store) -> usize {
         let history = self.head.map(|head| store.history(head)).unwrap_or_default();
-        let mine = self.landings.iter().filter(|landing| landing.0 == *change && history.contains(&landing.2));
+        let mine =
+            self.landings.iter().filter(|landing| landing.0 == *change && history.contains(&landing.2));
         mine.map(|landing| landing.2).collect::<BTreeSet<_>>().len()
     }
 

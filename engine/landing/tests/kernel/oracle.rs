@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use yard_common::ObjectId;
 use yard_common::fact::Fact;
 use yard_common::landing::LandChange;
-use yard_common::ObjectId;
 use yard_git::{Entry, Mode};
 use yard_landing::Ledger as _;
 
@@ -144,8 +144,11 @@ fn redo(world: &World, git: &Git) -> usize {
         let mut parent = request.head;
         for listed in &request.changes {
             let row = world.ledger.row(&listed.change, listed.version).unwrap();
-            let (base, theirs, onto) =
-                (row.base.tree.to_string(), row.head_tree.to_string(), world.store.links(parent).0.to_string());
+            let (base, theirs, onto) = (
+                row.base.tree.to_string(),
+                row.head_tree.to_string(),
+                world.store.links(parent).0.to_string(),
+            );
             let over = format!("--merge-base={base}");
             let merge = ["merge-tree", "--write-tree", "-Xno-renames", &over, &onto, &theirs];
             let tree = git.run(&merge, "");

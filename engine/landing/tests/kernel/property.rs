@@ -25,9 +25,10 @@ fn id(n: usize) -> ObjectId {
     ObjectId(bytes)
 }
 
-/// A random history: some commits in the ledger, the rest pushed; and each commit's ancestors, itself included.
+/// A random history, partly in the ledger, partly pushed; and each commit's ancestors, itself included.
 fn history(rng: &mut Rng) -> (MemoryLedger, Vec<CommitNode>, Vec<BTreeSet<usize>>) {
-    let (mut ledger, mut pushed, mut ancestors) = (MemoryLedger::default(), Vec::new(), Vec::<BTreeSet<usize>>::new());
+    let (mut ledger, mut pushed, mut ancestors) =
+        (MemoryLedger::default(), Vec::new(), Vec::<BTreeSet<usize>>::new());
     let known = 1 + rng.below(25);
     for n in 0..30usize {
         let count = if n == 0 { 0 } else { rng.below(3).min(n) };
@@ -102,7 +103,9 @@ fn mangle(value: &mut serde_json::Value, rng: &mut Rng, words: &[String]) {
         Value::Number(number) => *value = (number.as_u64().unwrap_or(0) + 1).into(),
         Value::Bool(flag) => *flag = !*flag,
         Value::String(_) if rng.chance(20) => *value = Value::Null,
-        Value::String(_) | Value::Null => *value = rng.pick(words).cloned().map_or(Value::Null, Value::String),
+        Value::String(_) | Value::Null => {
+            *value = rng.pick(words).cloned().map_or(Value::Null, Value::String)
+        }
     }
 }
 
@@ -125,7 +128,8 @@ fn a_mangled_request_is_refused_or_harmless() {
     for round in 1..=50 {
         let mut world = World::new(&start);
         let first = world.submitted("f0", "first", &[("a", Some(&text(round, 0)))]);
-        let edits = [("a", Some(text(0, 0))), ("b", Some(text(round, 1))), ("d/x", None), ("e", Some(text(1, 1)))];
+        let edits =
+            [("a", Some(text(0, 0))), ("b", Some(text(round, 1))), ("d/x", None), ("e", Some(text(1, 1)))];
         let mut ids = Vec::new();
         for (n, at) in [1usize, 2, 3].into_iter().enumerate() {
             let other = if at == 3 { Some(text(0, 7)) } else { edits[at].1.clone() };
@@ -139,7 +143,10 @@ fn a_mangled_request_is_refused_or_harmless() {
                 .filter(|id| world.ledger.state(id).is_open())
                 .map(|id| (id.clone(), Version(1)))
                 .collect();
-            let Some(mut honest) = world.assemble(&lane("main"), &listed).filter(|_| !listed.is_empty()) else { break };
+            let Some(mut honest) = world.assemble(&lane("main"), &listed).filter(|_| !listed.is_empty())
+            else {
+                break;
+            };
             world.tested(&mut honest);
             let mut value = serde_json::to_value(&honest).unwrap();
             let mut found = Vec::new();
@@ -193,7 +200,8 @@ fn a_turn_belongs_to_one_lane_until_its_end_and_comes_to_everyone_who_asked() {
 fn a_simulated_log_of_facts_rebuilds_every_table() {
     for seed in [21, 22] {
         let (world, _) = world_after(seed, 300).unwrap();
-        let mut again = MemoryLedger::new(yard_common::policy::Policy { command: "test".into(), ..Default::default() });
+        let mut again =
+            MemoryLedger::new(yard_common::policy::Policy { command: "test".into(), ..Default::default() });
         let mut known = BTreeSet::new();
         for fact in &world.facts {
             if let Fact::DirectPush { new, .. } = fact {
@@ -241,8 +249,14 @@ fn cost(n: usize) -> (usize, u128) {
         let head = world.store.commit(&[main], head_tree, &format!("work {k}\n"));
         let id = change(&format!("c{k}"));
         let push = crate::world::Push {
-            key: format!("k{k}"), change: Some(id.clone()), new_change: false, replay_of: None,
-            fork: fork("f1"), head, lane: lane("main"), reverts: Vec::new(),
+            key: format!("k{k}"),
+            change: Some(id.clone()),
+            new_change: false,
+            replay_of: None,
+            fork: fork("f1"),
+            head,
+            lane: lane("main"),
+            reverts: Vec::new(),
             meant: crate::model::Meant { from: Files::new(), to: Files::new() },
         };
         let proposal = world.prepare_on(&push, root);

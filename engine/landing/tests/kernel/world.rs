@@ -7,18 +7,17 @@ use std::sync::Arc;
 
 use yard_common::fact::{Fact, Terminal};
 use yard_common::intent::{Intent, Signature};
-use yard_common::landing::{
-    AttemptId, Edit, How, LandChange, LandRequest, PackRef, RunResult, SignedRun,
-};
+use yard_common::landing::{AttemptId, Edit, How, LandChange, LandRequest, PackRef, RunResult, SignedRun};
 use yard_common::policy::{Isolation, Policy};
 use yard_common::submission::{Base, CommitNode, Via};
 use yard_common::{
-    AttemptNo, ChangeId, Epoch, Fence, ForkName, IdempotencyKey, LaneName, LeaseNo, Millis, ObjectId, OwnerEpoch,
-    PackKey, Refusal, RepoPath, RunId, SuiteId, TokenClaims, TrainNo, Version,
+    AttemptNo, ChangeId, Epoch, Fence, ForkName, IdempotencyKey, LaneName, LeaseNo, Millis, ObjectId,
+    OwnerEpoch, PackKey, Refusal, RepoPath, RunId, SuiteId, TokenClaims, TrainNo, Version,
 };
 use yard_git::editor::Step;
 use yard_git::{Commit, Entry, Kind, MemoryObjects, Mode, Objects, RunningTree, diff, tree};
 use yard_landing::act::{self, Actor, Close};
+use yard_landing::graph::parents_first;
 use yard_landing::push::{DirectPush, direct_push};
 use yard_landing::{
     Configuration, Context, Decision, LandingAnswer, Ledger, MemoryLedger, Proposal, Stop, SubmissionAnswer,
@@ -276,7 +275,7 @@ impl World {
     /// The host's index of a pushed pack.
     fn learn(&mut self, head: ObjectId) {
         use yard_landing::LedgerMut as _;
-        for node in self.unknown(head).into_iter().rev() {
+        for node in parents_first(&self.ledger, &self.unknown(head)) {
             self.ledger.put_commit(&node);
         }
     }
@@ -379,7 +378,13 @@ impl World {
     }
 
     /// A push of `files` made on `parent`, whose files are what its author looked at.
-    pub fn work(&mut self, who: &Option<ForkName>, id: Option<&ChangeId>, parent: ObjectId, files: &Files) -> Push {
+    pub fn work(
+        &mut self,
+        who: &Option<ForkName>,
+        id: Option<&ChangeId>,
+        parent: ObjectId,
+        files: &Files,
+    ) -> Push {
         let head = self.make(&[parent], files);
         let meant = Meant { from: self.files_of(parent), to: files.clone() };
         let n = self.count();
@@ -432,7 +437,9 @@ impl World {
     ) -> Proposal {
         let head_tree = self.store.links(push.head).0;
         let edits = diff::diff(&self.store.objects, base_tree, head_tree).unwrap();
-        let counts: Vec<u32> = bases.mains_before.iter()
+        let counts: Vec<u32> = bases
+            .mains_before
+            .iter()
             .map(|main| diff::count(&self.store.objects, main.tree, head_tree, edits.len()).unwrap() as u32)
             .collect();
         let nearest = counts.iter().enumerate().min_by_key(|(_, count)| **count).map(|(place, _)| place);
@@ -490,7 +497,9 @@ impl World {
                 answer
             }
             Decision::Answered(SubmissionAnswer::Accepted { change, version }) => Ok((change, version)),
-            Decision::Answered(SubmissionAnswer::Refused(refusal)) | Decision::Refused(refusal) => Err(refusal),
+            Decision::Answered(SubmissionAnswer::Refused(refusal)) | Decision::Refused(refusal) => {
+                Err(refusal)
+            }
             Decision::Missing(ids) => panic!("missing {ids:?}"),
         }
     }
@@ -519,8 +528,7 @@ impl World {
             } else if ours == theirs {
                 (ours, How::Same)
             } else {
-                let (b, o, t) =
-                    (text(&self.store, base), text(&self.store, ours), text(&self.store, theirs));
+                let (b, o, t) = (text(&self.store, base), text(&self.store, ours), text(&self.store, theirs));
                 (self.store.entry(&three_way(&b, &o, &t)?), How::Merge)
             };
             edits.push(Edit { path: accepted.path.clone(), from: None, base, ours, theirs, result, how });
@@ -617,7 +625,13 @@ impl World {
         self.run_under(tree, green, &policy.command.clone(), policy.config)
     }
 
-    pub fn run_under(&mut self, tree: ObjectId, green: bool, command: &str, config: Option<ObjectId>) -> SignedRun {
+    pub fn run_under(
+        &mut self,
+        tree: ObjectId,
+        green: bool,
+        command: &str,
+        config: Option<ObjectId>,
+    ) -> SignedRun {
         if green {
             self.model.green.insert((tree, command.to_owned(), config));
         }
@@ -645,13 +659,8 @@ impl World {
     }
 
     pub fn decide(&self, request: &LandRequest, objects: &dyn Objects) -> Decision<LandingAnswer> {
-        let context = Context {
-            objects,
-            verifier: &Runners,
-            configuration: &OneLine,
-            now: self.now,
-            turn_ms: TURN_MS,
-        };
+        let context =
+            Context { objects, verifier: &Runners, configuration: &OneLine, now: self.now, turn_ms: TURN_MS };
         land(&self.ledger, request, &context)
     }
 
@@ -716,7 +725,10 @@ impl World {
 
     fn notes_hold(&self) -> Result<(), String> {
         let notes = self.ledger.notes().map(|notes| self.files_of(notes)).unwrap_or_default();
-        let wanted: Files = self.model.landings.iter()
+        let wanted: Files = self
+            .model
+            .landings
+            .iter()
             .map(|(change, _, commit)| (note_path(*commit), (Mode::File, format!("Change-Id: {change}\n"))))
             .collect();
         if notes == wanted { Ok(()) } else { Err("the notes are not one for each landed commit".into()) }

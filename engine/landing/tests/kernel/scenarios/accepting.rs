@@ -2,7 +2,7 @@
 
 use yard_common::fact::Terminal;
 use yard_common::{ChangeId, ObjectId, Refusal, Version};
-use yard_landing::{Ledger as _, accept, Decision};
+use yard_landing::{Decision, Ledger as _, accept};
 
 use crate::merge::Files;
 use crate::model::Meant;
@@ -69,7 +69,8 @@ stories! {
         let main = world.main();
         let push = world.work(&fork("f1"), Some(&change("a")), main, &with(&start(), &[("a", Some(TOP))]));
         world.submit(&push).unwrap();
-        let mut other = world.work(&fork("f1"), Some(&change("a")), main, &with(&start(), &[("a", Some(END))]));
+        let files = with(&start(), &[("a", Some(END))]);
+        let mut other = world.work(&fork("f1"), Some(&change("a")), main, &files);
         other.key = push.key.clone();
         assert_eq!(world.submit(&other), Err(Refusal::KeyReused { key: push.key }));
     }
@@ -249,7 +250,8 @@ stories! {
         let mut push = world.work(&fork("f1"), Some(&change("all")), inner, &files);
         push.meant.from = start();
         let (all, _) = world.submit(&push).unwrap();
-        let mut part = world.work(&fork("f1"), Some(&change("part")), main, &with(&start(), &[("a", Some(TOP))]));
+        let files = with(&start(), &[("a", Some(TOP))]);
+        let mut part = world.work(&fork("f1"), Some(&change("part")), main, &files);
         part.head = inner;
         assert_eq!(world.submit(&part), Err(Refusal::ContainedIn { change: all }));
         let mut other = part.clone();
@@ -300,7 +302,8 @@ stories! {
         let mut world = world();
         let a = world.submitted("f1", "a", &[("a", Some(TOP))]);
         let main = world.main();
-        let push = world.work(&fork("f2"), Some(&a), main, &with(&start(), &[("a", Some(TOP)), ("b", Some(TOP))]));
+        let files = with(&start(), &[("a", Some(TOP)), ("b", Some(TOP))]);
+        let push = world.work(&fork("f2"), Some(&a), main, &files);
         let (copy, version) = world.submit(&push).unwrap();
         assert_ne!(copy, a);
         assert_eq!(version, Version(1));
@@ -374,6 +377,45 @@ stories! {
         world.tested(&mut request);
         assert!(world.land(&request).is_ok());
         world.check();
+    }
+
+    fn a_row_must_fit_the_log() {
+        let mut world = world();
+        let mut all = start();
+        for n in 0..4000 {
+            all.insert(path(&format!("directory/of/many/files/{n}")), (yard_git::Mode::File, n.to_string()));
+        }
+        let main = world.main();
+        let push = world.work(&fork("f1"), Some(&change("a")), main, &all);
+        assert!(matches!(world.submit(&push), Err(Refusal::TooLarge { .. })));
+    }
+
+    // A merge inside a push: generations must come out right whatever the order of its commits.
+    fn the_commits_of_a_push_are_stored_parents_first() {
+        let mut world = world();
+        let main = world.main();
+        let files = |edits: &[(&str, Option<&str>)]| with(&start(), edits);
+        let left = world.make(&[main], &files(&[("a", Some(TOP))]));
+        let left = world.make(&[left], &files(&[("a", Some("3"))]));
+        let right = world.make(&[main], &files(&[("b", Some(TOP))]));
+        let both = world.make(&[right, left], &files(&[("a", Some("3")), ("b", Some(TOP))]));
+        let to = files(&[("a", Some("3")), ("b", Some(TOP)), ("c", Some(TOP))]);
+        let mut push = world.work(&fork("f1"), Some(&change("a")), both, &to);
+        push.meant.from = start();
+        world.submit(&push).unwrap();
+        let generation = |id: ObjectId| world.ledger.commit(&id).unwrap().generation;
+        let base = generation(main);
+        assert_eq!([left, right, both, push.head].map(generation), [base + 2, base + 1, base + 3, base + 4]);
+        assert_eq!(world.ledger.newest(&change("a")).unwrap().commits.len(), 5);
+    }
+
+    fn without_a_fork_nobody_is_asked_which_change_is_meant() {
+        let mut world = world();
+        let main = world.main();
+        for n in 0..2 {
+            let push = world.work(&None, None, main, &with(&start(), &[("a", Some(&format!("{n}")))]));
+            assert!(world.submit(&push).is_ok());
+        }
     }
 
     fn an_intent_has_its_limit() {

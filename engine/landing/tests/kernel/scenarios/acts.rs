@@ -187,6 +187,9 @@ stories! {
     fn a_train_lengthens_the_claims_of_its_changes() {
         let mut world = world();
         let fence = world.claim(&fork("f1"), &["a"], 50).unwrap();
+        let a = world.submitted("f1", "a", &[("a", Some("2"))]);
+        let train = [(a, Version(1))];
+        assert_eq!(yard_landing::claim::of_train(&world.ledger, &train, world.now), vec![fence]);
         let until = world.now.plus(500);
         let renewed = yard_landing::claim::renew(&world.ledger, fence, until, world.now).unwrap();
         world.ledger.apply(&renewed);
@@ -212,7 +215,8 @@ stories! {
         world.requeue(&a).unwrap();
         world.freeze(Some("x")).unwrap();
         world.protect(true).unwrap();
-        let mut again = MemoryLedger::new(yard_common::policy::Policy { command: "test".into(), ..Default::default() });
+        let policy = yard_common::policy::Policy { command: "test".into(), ..Default::default() };
+        let mut again = MemoryLedger::new(policy);
         for fact in &world.facts {
             if let Fact::DirectPush { new, .. } = fact {
                 yard_landing::LedgerMut::put_commit(&mut again, &world.store.node(*new));

@@ -159,7 +159,8 @@ impl Sim {
             Fact::Requeued { change } => lane.set(&change, Stage::Queued),
             Fact::HoldSet { change, reason } => {
                 lane.drop_train_with(&change);
-                if !matches!(lane.entries.get(&change).map(|entry| &entry.stage), Some(Stage::NeedsAuthor(_))) {
+                if !matches!(lane.entries.get(&change).map(|entry| &entry.stage), Some(Stage::NeedsAuthor(_)))
+                {
                     let stage = if reason.is_some() { Stage::Held(u64::MAX) } else { Stage::Queued };
                     lane.set(&change, stage);
                 }
@@ -181,7 +182,9 @@ impl Sim {
             return;
         }
         let now = self.world.now.0;
-        let mut order: Vec<(u64, ChangeId, Entry)> = self.lanes[l].entries.iter()
+        let mut order: Vec<(u64, ChangeId, Entry)> = self.lanes[l]
+            .entries
+            .iter()
             .map(|(change, entry)| (entry.order, change.clone(), entry.clone()))
             .collect();
         order.sort_by_key(|(order, ..)| *order);
@@ -193,7 +196,10 @@ impl Sim {
                 Stage::Held(until) => until <= now,
                 Stage::InTrain | Stage::NeedsAuthor(_) => false,
             };
-            if !free || (entry.alone && !listed.is_empty()) || !self.parents_there(l, &change, &entry, &listed) {
+            if !free
+                || (entry.alone && !listed.is_empty())
+                || !self.parents_there(l, &change, &entry, &listed)
+            {
                 continue;
             }
             let edits = self.world.merge(&change, entry.version, tree);
@@ -261,7 +267,9 @@ impl Sim {
         if let Some(entry) = self.lanes[l].entries.get_mut(change) {
             entry.replays += 1;
         }
-        let Some(meant) = self.world.model.meant.get(&(change.clone(), entry.version)).cloned() else { return };
+        let Some(meant) = self.world.model.meant.get(&(change.clone(), entry.version)).cloned() else {
+            return;
+        };
         let (main, from) = (self.world.main(), self.world.main_files());
         let mut to: Files = from.clone();
         for at in meant.from.keys().chain(meant.to.keys()) {

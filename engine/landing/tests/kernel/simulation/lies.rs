@@ -9,12 +9,39 @@ use super::Sim;
 use crate::world::{TOKEN, note_path, path};
 
 const LIES: &[&str] = &[
-    "stale head", "stale edits", "dropped edit", "theirs over ours", "old version", "other's base",
-    "other's theirs", "unlisted path", "unlisted content", "wrong mode", "older parent", "two parents",
-    "crossed", "reordered", "listed twice", "landed again", "file over directory", "empty commit on top",
-    "red run", "run without tests", "forged run", "foreign run", "other tree's run", "old command",
-    "missing note", "tampered note", "notes without history", "before its parent", "not free",
-    "other lane's", "older epoch", "new key", "one tree for two",
+    "stale head",
+    "stale edits",
+    "dropped edit",
+    "theirs over ours",
+    "old version",
+    "other's base",
+    "other's theirs",
+    "unlisted path",
+    "unlisted content",
+    "wrong mode",
+    "older parent",
+    "two parents",
+    "crossed",
+    "reordered",
+    "listed twice",
+    "landed again",
+    "file over directory",
+    "empty commit on top",
+    "red run",
+    "run without tests",
+    "forged run",
+    "foreign run",
+    "other tree's run",
+    "old command",
+    "missing note",
+    "tampered note",
+    "notes without history",
+    "before its parent",
+    "not free",
+    "other lane's",
+    "older epoch",
+    "new key",
+    "one tree for two",
 ];
 
 type Listed = (ChangeId, Version, Vec<Edit>, ObjectId);
@@ -35,8 +62,12 @@ impl Sim {
     /// A change of the lane, merged on main as it should be.
     fn honest(&mut self, l: usize) -> Option<Listed> {
         let owned = self.lanes[l].owned();
-        let in_train: Vec<_> = self.lanes[l].train.iter().flat_map(|train| train.request.changes.clone())
-            .map(|listed| (listed.change, listed.version)).collect();
+        let in_train: Vec<_> = self.lanes[l]
+            .train
+            .iter()
+            .flat_map(|train| train.request.changes.clone())
+            .map(|listed| (listed.change, listed.version))
+            .collect();
         let from = if self.rng.chance(60) && !in_train.is_empty() { in_train } else { owned };
         let (change, version) = self.rng.pick(&from)?.clone();
         self.merged(&change, version)
@@ -65,15 +96,20 @@ impl Sim {
     fn lying(&mut self, l: usize, kind: &str) -> Option<LandRequest> {
         match kind {
             "stale head" | "new key" | "older epoch" => self.stale(l, kind),
-            "dropped edit" | "theirs over ours" | "other's base" | "other's theirs" | "unlisted path"
-            | "wrong mode" | "file over directory" | "stale edits" => self.lying_edits(l, kind),
+            "dropped edit"
+            | "theirs over ours"
+            | "other's base"
+            | "other's theirs"
+            | "unlisted path"
+            | "wrong mode"
+            | "file over directory"
+            | "stale edits" => self.lying_edits(l, kind),
             "unlisted content" | "older parent" | "two parents" | "empty commit on top" => {
                 self.lying_commit(l, kind)
             }
             "missing note" | "tampered note" | "notes without history" => self.lying_notes(l, kind),
-            "red run" | "run without tests" | "forged run" | "foreign run" | "other tree's run" | "old command" => {
-                self.lying_run(l, kind)
-            }
+            "red run" | "run without tests" | "forged run" | "foreign run" | "other tree's run"
+            | "old command" => self.lying_run(l, kind),
             "crossed" | "reordered" | "listed twice" | "one tree for two" => self.lying_order(l, kind),
             _ => self.not_due(l, kind),
         }
@@ -98,7 +134,8 @@ impl Sim {
     fn lying_edits(&mut self, l: usize, kind: &str) -> Option<LandRequest> {
         let merged = |listed: &Listed| listed.2.iter().any(|edit| edit.ours != edit.base);
         let tries: Vec<Listed> = (0..6).filter_map(|_| self.honest(l)).collect();
-        let (change, version, mut edits, tree) = tries.iter().find(|one| merged(one)).or(tries.first())?.clone();
+        let (change, version, mut edits, tree) =
+            tries.iter().find(|one| merged(one)).or(tries.first())?.clone();
         let onto = self.world.store.links(self.world.main()).0;
         let moved = edits.iter().position(|edit| edit.ours != edit.base);
         let at = moved.unwrap_or_else(|| self.rng.below(edits.len()));
@@ -118,7 +155,9 @@ impl Sim {
                 edits.push(Edit { path: path("lie"), from: None, base, ours: None, theirs, result, how });
             }
             "wrong mode" => {
-                let (Some(ours), Some(result)) = (edit.ours.as_mut(), edit.result.as_mut()) else { return None };
+                let (Some(ours), Some(result)) = (edit.ours.as_mut(), edit.result.as_mut()) else {
+                    return None;
+                };
                 let flip = |mode| if mode == Mode::File { Mode::Executable } else { Mode::File };
                 (ours.mode, result.mode) = (flip(ours.mode), flip(ours.mode));
                 edit.how = How::Merge;
@@ -193,7 +232,9 @@ impl Sim {
                 let less = self.world.store.apply(tree, &[(note_path(request.tip), None)]);
                 (less, request.notes_head)
             }
-            "tampered note" => (self.world.store.apply(tree, &[(note_path(landed?), entry)]), request.notes_head),
+            "tampered note" => {
+                (self.world.store.apply(tree, &[(note_path(landed?), entry)]), request.notes_head)
+            }
             _ => (tree, request.notes_head.and(None)),
         };
         request.notes_tip = self.world.store.commit(parents.as_slice(), tree, "notes\n");

@@ -132,11 +132,12 @@ impl Sim {
     fn restart(&mut self) {
         let which = self.rng.below(3);
         self.net.retain(|message| {
-            which != match message {
-                Message::Submit { .. } | Message::Cancel { .. } | Message::Close { .. } => 0,
-                Message::Land { .. } => 1,
-                Message::Submitted { .. } | Message::Landed { .. } => 2,
-            }
+            which
+                != match message {
+                    Message::Submit { .. } | Message::Cancel { .. } | Message::Close { .. } => 0,
+                    Message::Land { .. } => 1,
+                    Message::Submitted { .. } | Message::Landed { .. } => 2,
+                }
         });
         if which == 1 {
             let lane = self.rng.below(self.lanes.len());
@@ -212,7 +213,11 @@ impl Sim {
     }
 
     /// One key, one answer (a race leaves no trace, and preparing is no answer).
-    fn same_answer(&mut self, push: &Push, answer: &Result<(ChangeId, Version), Refusal>) -> Result<(), String> {
+    fn same_answer(
+        &mut self,
+        push: &Push,
+        answer: &Result<(ChangeId, Version), Refusal>,
+    ) -> Result<(), String> {
         if matches!(answer, Err(Refusal::Raced | Refusal::KeyReused { .. })) {
             return Ok(());
         }
@@ -279,7 +284,8 @@ impl Sim {
             }
             80..90 => self.approve_all(),
             90..95 => {
-                let files = crate::world::with(&self.world.main_files(), &[(CONFIG, Some(&self.fresh_config()))]);
+                let files =
+                    crate::world::with(&self.world.main_files(), &[(CONFIG, Some(&self.fresh_config()))]);
                 let new = self.world.make(&[main], &files);
                 let _ = self.world.push(new, "");
             }
@@ -306,7 +312,10 @@ impl Sim {
     }
 
     fn any_change(&mut self) -> Option<ChangeId> {
-        let open: Vec<ChangeId> = self.world.ledger.changes()
+        let open: Vec<ChangeId> = self
+            .world
+            .ledger
+            .changes()
             .filter(|change| self.world.ledger.state(change).closed.is_none())
             .cloned()
             .collect();
@@ -399,9 +408,10 @@ impl Sim {
     }
 
     fn unfinished(&self) -> Option<String> {
-        self.world.ledger.changes().find_map(|change| {
-            self.waits(change, 0).err().map(|why| format!("{change}: {why}"))
-        })
+        self.world
+            .ledger
+            .changes()
+            .find_map(|change| self.waits(change, 0).err().map(|why| format!("{change}: {why}")))
     }
 
     /// How the change ended or for whom it waits; an error when it is nobody's.
