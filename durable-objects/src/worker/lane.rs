@@ -20,7 +20,7 @@ const LOOK_MS: u64 = 25;
 const REARM_MS: u64 = 30_000;
 
 /// One merge queue of a repository.
-#[durable_object(fetch, alarm)]
+#[durable_object(alarm)]
 pub struct Lane {
     state: State,
     host: Option<crate::Lane<Workerd>>,
