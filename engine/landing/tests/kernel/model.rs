@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use yard_common::fact::{Fact, Terminal};
+use yard_common::fact::{Fact, Terminal, Untested};
 use yard_common::landing::LandRequest;
 use yard_common::submission::Submission;
 use yard_common::{ChangeId, Fence, ForkName, Millis, ObjectId, RepoPath, Version};
@@ -56,6 +56,9 @@ impl Model {
                 };
                 if untested.is_none() && !(green(&before) && green(&self.suite)) {
                     return Err("main's tip was never found green".into());
+                }
+                if *untested == Some(Untested::Paths) && !self.is_green_but_elsewhere(request, store) {
+                    return Err("main's tip differs from every green tree at its own paths".into());
                 }
             }
             Fact::DirectPush { new, .. } => {
@@ -187,6 +190,21 @@ impl Model {
         self.head = Some(request.tip);
         self.set_suite(store);
         if parent == request.tip { Ok(()) } else { Err("the tip is another commit".into()) }
+    }
+
+    /// Is some green tree main's tip but for paths that the train does not touch?
+    fn is_green_but_elsewhere(&self, request: &LandRequest, store: &Store) -> bool {
+        let touched: BTreeSet<&RepoPath> =
+            request.changes.iter().flat_map(|listed| &listed.edits).map(|edit| &edit.path).collect();
+        let rule = |tree: &ObjectId| {
+            let green = store.files(*tree);
+            touched.iter().all(|path| green.get(*path) == self.main.get(*path))
+        };
+        let today = self
+            .green
+            .iter()
+            .filter(|(_, command, config)| (command, config) == (&self.suite.0, &self.suite.1));
+        self.suite.0.starts_with("paths") && today.map(|green| &green.0).any(rule)
     }
 
     fn set_suite(&mut self, store: &Store) {

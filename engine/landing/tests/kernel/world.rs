@@ -188,10 +188,16 @@ impl Verifier for Runners {
 
 struct OneLine;
 
+/// A configuration of one line: the command; one that starts with "paths" isolates by paths.
+fn policy_of(id: ObjectId, text: &str) -> Policy {
+    let isolation = if text.starts_with("paths") { Isolation::Paths } else { Isolation::Strict };
+    Policy { config: Some(id), command: text.trim().to_owned(), isolation, ..Policy::default() }
+}
+
 impl Configuration for OneLine {
     fn policy(&self, blob: Option<(ObjectId, &[u8])>) -> Result<Policy, String> {
-        let command = blob.map(|(_, data)| String::from_utf8_lossy(data).trim().to_owned());
-        Ok(Policy { command: command.ok_or("there is none")?, ..Policy::default() })
+        let (id, data) = blob.ok_or("there is none")?;
+        Ok(policy_of(id, &String::from_utf8_lossy(data)))
     }
 }
 
@@ -309,11 +315,7 @@ impl World {
         let old = self.ledger.main();
         let config = self.files_of(new).get(&path(".switchyard.toml")).cloned();
         let today = self.ledger.policy();
-        let policy = config.map(|(_, text)| Policy {
-            config: Some(self.store.blob_id(&text)),
-            command: text.trim().to_owned(),
-            ..Policy::default()
-        });
+        let policy = config.map(|(_, text)| policy_of(self.store.blob_id(&text), &text));
         let policy = policy.filter(|policy| policy.config != today.config);
         let (commits, name) = (self.unknown(new), "refs/heads/main".to_owned());
         let push = DirectPush { old, new, commits, reason: reason.into(), policy, name };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use yard_common::fact::{Fact, Terminal};
 use yard_common::landing::{AttemptId, LandRequest};
+use yard_common::policy::Isolation;
 use yard_common::{ChangeId, LaneName, ObjectId, Refusal, TrainNo, Version};
 use yard_landing::Ledger as _;
 
@@ -370,8 +371,32 @@ impl Sim {
                 | Refusal::Unbound { .. }
                 | Refusal::Malformed { .. }),
             ) => return Err(format!("honest work was refused: {refusal}")),
+            Err(Refusal::Moved { .. }) => self.rebase(l),
             Err(_) => lane.requeue_train(),
         }
         Ok(())
+    }
+
+    /// Under `isolation = "paths"` a moved train is put on the new main and asked for with the run it has.
+    fn rebase(&mut self, l: usize) {
+        let Some(mut train) = self.lanes[l].train.take() else { return };
+        let listed: Vec<(ChangeId, Version)> =
+            train.request.changes.iter().map(|listed| (listed.change.clone(), listed.version)).collect();
+        let name = self.lanes[l].name.clone();
+        let paths = self.world.ledger.policy().isolation == Isolation::Paths;
+        let again = if paths { self.world.assemble(&name, &listed) } else { None };
+        match again {
+            Some(mut request) => {
+                request.key = train.request.key.clone();
+                request.key.attempt = request.key.attempt.next();
+                (request.tested_head, request.runs) = (train.request.tested_head, train.request.runs);
+                train = Train { request, ready: self.world.now.0, landing: true };
+                self.lanes[l].train = Some(train);
+            }
+            None => {
+                self.lanes[l].train = Some(train);
+                self.lanes[l].requeue_train();
+            }
+        }
     }
 }

@@ -9,8 +9,9 @@ mod lies;
 
 use std::collections::BTreeMap;
 
-use yard_common::fact::Terminal;
+use yard_common::fact::{Fact, Terminal};
 use yard_common::landing::{AttemptId, LandRequest};
+use yard_common::policy::Isolation;
 use yard_common::{ChangeId, ObjectId, Refusal, RepoPath, Version};
 use yard_git::Mode;
 use yard_landing::{Ledger as _, Proposal};
@@ -44,6 +45,7 @@ pub struct Stats {
     pub refused: usize,
     pub submitted: usize,
     pub rewinds: usize,
+    pub by_paths: usize,
     pub lies: BTreeMap<&'static str, (usize, usize)>,
     pub ends: BTreeMap<&'static str, usize>,
 }
@@ -85,7 +87,8 @@ impl Sim {
         for at in ["a", "b", "d/x"] {
             start.insert(path(at), (Mode::File, text(0, 0)));
         }
-        start.insert(path(CONFIG), (Mode::File, "test 0".into()));
+        let isolation = if rng.chance(35) { "paths" } else { "strict" };
+        start.insert(path(CONFIG), (Mode::File, format!("{isolation} 0")));
         let world = World::new(&start);
         let main = world.main();
         let lanes = 1 + rng.below(3);
@@ -149,6 +152,8 @@ impl Sim {
         if self.seen == self.world.facts.len() {
             return Ok(());
         }
+        let by_paths = |fact: &&Fact| matches!(fact, Fact::Landed { untested: Some(_), .. });
+        self.stats.by_paths += self.world.facts[self.seen..].iter().filter(by_paths).count();
         self.seen = self.world.facts.len();
         if let Some(main) = self.world.ledger.main()
             && self.tips.last() != Some(&main)
@@ -298,7 +303,9 @@ impl Sim {
 
     fn fresh_config(&mut self) -> String {
         self.value += 1;
-        format!("test {}", self.value)
+        let today = self.world.ledger.policy().isolation;
+        let isolation = if today == Isolation::Paths { "paths" } else { "strict" };
+        format!("{isolation} {}", self.value)
     }
 
     fn approve_all(&mut self) {
@@ -499,6 +506,7 @@ impl Stats {
         self.refused += other.refused;
         self.submitted += other.submitted;
         self.rewinds += other.rewinds;
+        self.by_paths += other.by_paths;
         for (lie, (told, taken)) in &other.lies {
             let sum = self.lies.entry(lie).or_default();
             *sum = (sum.0 + told, sum.1 + taken);
