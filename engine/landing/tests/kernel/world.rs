@@ -237,7 +237,7 @@ impl World {
 
     /// A world under `isolation = "paths"`.
     pub fn paths(start: &Files) -> Self {
-        let policy = Policy { command: "test".into(), isolation: Isolation::Paths, ..Policy::default() };
+        let policy = Policy { command: "paths test".into(), isolation: Isolation::Paths, ..Policy::default() };
         Self::with_policy(start, policy)
     }
 
