@@ -13,7 +13,7 @@ use yard_landing::{Decision, LandingAnswer, Ledger as _};
 use yard_wire::repository as wire;
 use yard_wire::token::{self, Scope};
 
-use super::ledger::SqlLedger;
+use super::ledger::{KnownRows, SqlLedger};
 use super::{Platform, Repository};
 use crate::pack_set::Needed;
 use crate::sql::{Sql, SqlFault};
@@ -83,9 +83,9 @@ impl<P: Platform> Repository<P> {
         }
         self.packs.add(&source, asked.notes.clone())?;
         let mut needed = Needed::default();
-        let mut lost = BTreeSet::new();
+        let (mut lost, mut rows) = (BTreeSet::new(), KnownRows::new());
         let answer = loop {
-            match self.decide_landing(&asked, &needed, &lost, now) {
+            match self.decide_landing(&asked, &needed, &lost, &mut rows, now) {
                 Err(refusal) => break Err(refusal),
                 Ok(Ok(answer)) => break Ok(answer),
                 Ok(Err(missing)) => match self.packs.load(&self.blobs, &missing, &mut needed).await {
@@ -105,12 +105,13 @@ impl<P: Platform> Repository<P> {
         asked: &wire::Land,
         needed: &Needed,
         lost: &BTreeSet<ObjectId>,
+        rows: &mut KnownRows,
         now: Millis,
     ) -> Result<Result<LandingAnswer, BTreeSet<ObjectId>>, Refusal> {
         let request = &asked.request;
         let ledger = self.ledger()?;
         let changes: Vec<ChangeId> = request.changes.iter().map(|listed| listed.change.clone()).collect();
-        ledger.prefetch(&changes);
+        ledger.prefetch(&changes, rows);
         let mut commits: Vec<ObjectId> = request.changes.iter().map(|listed| listed.commit).collect();
         commits.extend([request.head, request.notes_tip]);
         ledger.prefetch_commits(&commits);

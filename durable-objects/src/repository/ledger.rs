@@ -3,6 +3,8 @@
 mod prefetch;
 mod write;
 
+pub(crate) use prefetch::KnownRows;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

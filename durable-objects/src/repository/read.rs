@@ -6,7 +6,7 @@ use yard_common::{ChangeId, Fact, FactNo, Millis, Refusal};
 use yard_landing::{Ledger as _, turn};
 use yard_wire::repository as wire;
 
-use super::ledger::{claim_of, parents_of};
+use super::ledger::{KnownRows, claim_of, parents_of};
 use super::{Platform, Repository};
 use crate::sql::{Row, Sql as _, SqlFault, Value, each_json};
 
@@ -179,7 +179,7 @@ impl<P: Platform> Repository<P> {
         };
         let ids = rows.iter().map(|row| row.parse(0, "change id")).collect::<Result<Vec<ChangeId>, _>>()?;
         let ledger = self.ledger()?;
-        ledger.prefetch(&ids);
+        ledger.prefetch(&ids, &mut KnownRows::new());
         let views = ids.iter().filter_map(|change| {
             let row = ledger.newest(change)?;
             let state = ledger.state(change);

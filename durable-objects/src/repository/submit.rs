@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use yard_common::bytes::Base64;
-use yard_common::limits::{CANDIDATE_PACK_BYTES_MAX, FACT_BYTES_MAX};
+use yard_common::limits::CANDIDATE_PACK_BYTES_MAX;
 use yard_common::submission::{Base, CommitNode, Submission};
 use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal};
 use yard_landing::accept::{Proposal, accept};
@@ -13,7 +13,7 @@ use yard_landing::decision::Stop;
 use yard_landing::{Decision, Ledger as _, SubmissionAnswer};
 use yard_wire::repository as wire;
 
-use super::ledger::SqlLedger;
+use super::ledger::{KnownRows, SqlLedger};
 use super::read::commit_info;
 use super::{Platform, Repository};
 use crate::sql::{Sql as _, SqlFault, Value, each_ids};
@@ -94,7 +94,7 @@ impl<P: Platform> Repository<P> {
         let lane = Self::default_lane()?;
         let mut ledger = self.ledger()?;
         let ids: Vec<ChangeId> = asked.items.iter().filter_map(|item| item.change.clone()).collect();
-        ledger.prefetch(&ids);
+        ledger.prefetch(&ids, &mut KnownRows::new());
         let commits = asked.items.iter().flat_map(|item| &item.commits);
         let mut commits: BTreeSet<ObjectId> =
             commits.flat_map(|commit| commit.parents.iter().copied().chain([commit.id])).collect();
@@ -156,11 +156,6 @@ impl<P: Platform> Repository<P> {
         };
         match accept(&*ledger, &proposal, now) {
             Decision::Fact(fact) => {
-                let size = serde_json::to_vec(&fact).map_or(usize::MAX, |json| json.len());
-                if size > FACT_BYTES_MAX {
-                    let (size, limit) = (size as u64, FACT_BYTES_MAX as u64);
-                    return Err(Refusal::TooLarge { what: "the change's list of edits".into(), size, limit });
-                }
                 let answer = match &*fact {
                     Fact::Submitted { row, .. } => Ok((accepted(row), true)),
                     Fact::SubmissionRefused { refusal, .. } => Err(refusal.clone()),

@@ -1,5 +1,6 @@
 //! Reads of many rows by one statement each, before a decision goes through them one by one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use yard_common::submission::Submission;
@@ -8,21 +9,38 @@ use yard_common::{ChangeId, ObjectId};
 use super::{SqlLedger, commit_row, row_of_fact, state_of, version_of};
 use crate::sql::{Row, Sql, SqlFault, each_ids, each_json};
 
-fn prefetched(row: &Row) -> Result<(ChangeId, Arc<Submission>), SqlFault> {
-    Ok((row.parse(0, "change id")?, row_of_fact(row.text(1)?)?))
+/// Submission rows by the number of their fact.
+pub(crate) type KnownRows = BTreeMap<u64, Arc<Submission>>;
+
+fn place_of(row: &Row) -> Result<(ChangeId, u64), SqlFault> {
+    Ok((row.parse(0, "change id")?, row.number(1)?))
 }
 
 impl<S: Sql> SqlLedger<'_, S> {
-    /// Reads newest rows, states and landing keys of many changes by one statement each.
-    pub(crate) fn prefetch(&self, changes: &[ChangeId]) {
-        let rows = self.ok(each_json(
+    /// Reads newest rows and states of many changes by one statement each; rows in `known`, which never
+    /// change under their fact's number, are not read again.
+    pub(crate) fn prefetch(&self, changes: &[ChangeId], known: &mut KnownRows) {
+        let places = self.ok(each_json(
             self.sql,
-            "SELECT j.value, f.json FROM json_each(?1) AS j JOIN submissions AS s ON s.seq =
-               (SELECT seq FROM submissions WHERE change = j.value ORDER BY version DESC LIMIT 1)
-             JOIN facts AS f ON f.no = s.fact",
+            "SELECT j.value,
+               (SELECT fact FROM submissions WHERE change = j.value ORDER BY version DESC LIMIT 1)
+             FROM json_each(?1) AS j",
             changes,
             &[],
         ));
+        let places = places.unwrap_or_default().into_iter().filter(|row| !row.is_null(1));
+        let places: Vec<(ChangeId, u64)> = places.filter_map(|row| self.ok(place_of(&row))).collect();
+        let unread = places.iter().map(|place| place.1).filter(|no| !known.contains_key(no));
+        let rows = self.ok(each_json(
+            self.sql,
+            "SELECT f.no, f.json FROM json_each(?1) AS j JOIN facts AS f ON f.no = j.value",
+            unread,
+            &[],
+        ));
+        for row in rows.unwrap_or_default() {
+            let read = row.number(0).and_then(|no| Ok((no, row_of_fact(row.text(1)?)?)));
+            known.extend(self.ok(read));
+        }
         let states = self.ok(each_json(
             self.sql,
             "SELECT c.change, c.state, c.upto FROM json_each(?1) AS j
@@ -35,9 +53,9 @@ impl<S: Sql> SqlLedger<'_, S> {
             read.newest.entry(change.clone()).or_default();
             read.states.entry(change.clone()).or_default();
         }
-        for row in rows.unwrap_or_default() {
-            if let Some((change, row)) = self.ok(prefetched(&row)) {
-                read.newest.insert(change, Some(row));
+        for (change, no) in places {
+            if let Some(row) = known.get(&no) {
+                read.newest.insert(change, Some(Arc::clone(row)));
             }
         }
         for row in states.unwrap_or_default() {
