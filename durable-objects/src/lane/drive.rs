@@ -6,7 +6,7 @@ use yard_common::limits::{FACT_BYTES_MAX, INLINE_INDEX_BYTES_MAX};
 use yard_common::{ChangeId, Fact, FactNo, IdempotencyKey, Millis, ObjectId, PackKey, Refusal, Version};
 use yard_git::pack::write::FinishedPack;
 use yard_queue::assemble::{Assembly, Built, Order, Passenger};
-use yard_queue::fact::{AttemptKind, KnownRow};
+use yard_queue::fact::{Aside, AttemptKind, KnownRow};
 use yard_queue::note::{self, NotesError};
 use yard_queue::state::{Claim, View};
 use yard_queue::{Input, Step};
@@ -15,7 +15,9 @@ use yard_wire::names;
 use yard_wire::repository as wire;
 
 use super::objects::Lost;
-use super::{Driving, Lane, RETRY_MS, STEP_MS_MAX, SWEEP_MS, store};
+use super::{
+    Driving, LOST_MS, Lane, RETRY_DOUBLINGS_MAX, RETRY_MS, STEP_MS_MAX, SWEEP_MS, store,
+};
 use crate::blobs::Blobs as _;
 use crate::call::Calls as _;
 use crate::pack_set::Needed;
@@ -57,11 +59,12 @@ impl<P: Platform> Lane<P> {
             self.feed(Input::Tick, now)?;
             let step = self.with(|loaded| loaded.brain.next(&loaded.world, now))?;
             if matches!(step, Step::Rest { .. }) {
+                self.failures.set(0);
                 break;
             }
             if let Err(refusal) = self.step(step, clock).await {
                 crate::points::log(&format!("lane: {refusal}"));
-                self.retry_at.set(Some(clock().plus(RETRY_MS)));
+                self.back_off(&refusal, clock());
                 break;
             }
         }
@@ -69,6 +72,17 @@ impl<P: Platform> Lane<P> {
             self.with(|loaded| loaded.stored.gathers_since = Some(clock().plus(RETRY_MS)))?;
         }
         self.due(clock())
+    }
+
+    /// A failed step waits, longer each time; hints and steps that succeed do not shorten it to nothing.
+    fn back_off(&self, refusal: &Refusal, now: Millis) {
+        let failures = self.failures.get();
+        self.failures.set(failures.saturating_add(1));
+        let wait = match refusal {
+            Refusal::NotFound { .. } => LOST_MS,
+            _ => RETRY_MS << failures.min(RETRY_DOUBLINGS_MAX),
+        };
+        self.retry_at.set(Some(now.plus(wait)));
     }
 
     async fn step(&self, step: Step, clock: &dyn Fn() -> Millis) -> Result<(), Refusal> {
@@ -215,9 +229,19 @@ impl<P: Platform> Lane<P> {
         changes: &[ChangeId],
         clock: &dyn Fn() -> Millis,
     ) -> Result<(), Refusal> {
-        let order = self.order(&attempt, &kind, changes, clock())?;
+        let mut order = self.order(&attempt, &kind, changes, clock())?;
         self.feed(Input::Begin { attempt: attempt.clone(), kind }, clock())?;
-        match self.build(&attempt, order).await {
+        let built = loop {
+            match self.build(&attempt, order.clone()).await {
+                // A smaller train needs less at once.
+                Err(Refusal::TooLarge { .. }) if order.passengers.len() > 1 => {
+                    order.passengers.truncate(order.passengers.len() / 2);
+                }
+                Err(refusal @ Refusal::TooLarge { .. }) => break Ok(too_large(&order, &refusal)),
+                built => break built,
+            }
+        };
+        match built {
             Ok(built) => {
                 self.keep(built.objects);
                 let (candidate, aside) = (built.candidate, built.aside);
@@ -444,5 +468,20 @@ impl<P: Platform> Lane<P> {
             point("lane.board.after");
             self.with(|loaded| store::sent(&self.sql, loaded, upto))??;
         }
+    }
+}
+
+/// A change that needs more at once than there is room for does not board.
+fn too_large(order: &Order, refusal: &Refusal) -> Built {
+    let aside = order.passengers.iter().map(|passenger| {
+        let row = &passenger.row;
+        (row.change.clone(), row.version, Aside::Broken { why: refusal.to_string() })
+    });
+    Built {
+        candidate: None,
+        pack: None,
+        commits: Vec::new(),
+        aside: aside.collect(),
+        objects: Vec::new(),
     }
 }

@@ -28,8 +28,14 @@ use yard_git::CachedObjects;
 
 /// How long events are gathered before they go to the board, in milliseconds.
 const GATHER_MS: u64 = 250;
-/// When a failed step is tried again, in milliseconds.
+/// When a failed step is tried again, in milliseconds; doubled with each failure in a row.
 const RETRY_MS: u64 = 1_000;
+/// The longest such wait: `RETRY_MS` x 64.
+const RETRY_DOUBLINGS_MAX: u32 = 6;
+/// When a lane looks again whose repository does not exist, in milliseconds; a hint comes first.
+const LOST_MS: u64 = 3_600_000;
+/// Length of the hash of a runner's environment, in bytes.
+const ENVIRONMENT_BYTES_MAX: usize = 100;
 /// How often an idle lane that has open changes looks at the repository, in milliseconds: lost hints
 /// cost no more than this.
 const SWEEP_MS: u64 = 30_000;
@@ -59,6 +65,7 @@ pub struct Lane<P: Platform> {
     config: RefCell<Option<MainConfig>>,
     driving: Cell<Option<Millis>>,
     retry_at: Cell<Option<Millis>>,
+    failures: Cell<u32>,
     pulled_at: Cell<Millis>,
 }
 
@@ -85,6 +92,7 @@ impl<P: Platform> Lane<P> {
             config: RefCell::default(),
             driving: Cell::new(None),
             retry_at: Cell::new(None),
+            failures: Cell::new(0),
             pulled_at: Cell::new(Millis(0)),
         }
     }
@@ -147,6 +155,11 @@ impl<P: Platform> Lane<P> {
 
     fn lease(&self, asked: &wire::Lease, now: Millis) -> Result<Option<wire::Work>, Refusal> {
         self.introduce(&asked.repo, &asked.lane)?;
+        let plain = asked.environment.bytes().all(|byte| byte.is_ascii_graphic());
+        if !plain || asked.environment.is_empty() || asked.environment.len() > ENVIRONMENT_BYTES_MAX {
+            let why = format!("environment: 1 to {ENVIRONMENT_BYTES_MAX} printable ASCII characters without spaces");
+            return Err(Refusal::Invalid { why });
+        }
         let input =
             Input::LeaseAsked { runner: asked.runner.clone(), environment: asked.environment.clone() };
         match self.feed(input, now)? {
