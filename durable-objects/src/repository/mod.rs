@@ -223,4 +223,4 @@ impl<P: Platform> Object for Repository<P> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,4 +1,4 @@
 mod landing;
 mod pushing;
 mod submitting;
-mod world;
+pub(crate) mod world;
