@@ -15,9 +15,7 @@ use yard_wire::names;
 use yard_wire::repository as wire;
 
 use super::objects::Lost;
-use super::{
-    Driving, LOST_MS, Lane, RETRY_DOUBLINGS_MAX, RETRY_MS, STEP_MS_MAX, SWEEP_MS, store,
-};
+use super::{Driving, LOST_MS, Lane, RETRY_DOUBLINGS_MAX, RETRY_MS, STEP_MS_MAX, SWEEP_MS, store};
 use crate::blobs::Blobs as _;
 use crate::call::Calls as _;
 use crate::pack_set::Needed;
@@ -173,7 +171,12 @@ impl<P: Platform> Lane<P> {
             claims: seen
                 .claims
                 .into_iter()
-                .map(|claim| Claim { fork: claim.fork, paths: claim.paths, fence: claim.fence, until: claim.until })
+                .map(|claim| Claim {
+                    fork: claim.fork,
+                    paths: claim.paths,
+                    fence: claim.fence,
+                    until: claim.until,
+                })
                 .collect(),
             tip_tested: seen.tip_tested,
             check,
@@ -395,7 +398,10 @@ impl<P: Platform> Lane<P> {
         let notes = match written {
             Ok(Some(notes)) => notes,
             Ok(None) => {
-                crate::points::log(&format!("notes of {attempt}: {}", odd.borrow_mut().take().unwrap_or_default()));
+                crate::points::log(&format!(
+                    "notes of {attempt}: {}",
+                    odd.borrow_mut().take().unwrap_or_default()
+                ));
                 return Err(Refusal::Internal { during: "writing notes".into() });
             }
             Err(Lost::Fault(refusal)) => return Err(refusal),
@@ -477,11 +483,5 @@ fn too_large(order: &Order, refusal: &Refusal) -> Built {
         let row = &passenger.row;
         (row.change.clone(), row.version, Aside::Broken { why: refusal.to_string() })
     });
-    Built {
-        candidate: None,
-        pack: None,
-        commits: Vec::new(),
-        aside: aside.collect(),
-        objects: Vec::new(),
-    }
+    Built { candidate: None, pack: None, commits: Vec::new(), aside: aside.collect(), objects: Vec::new() }
 }

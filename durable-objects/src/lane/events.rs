@@ -64,13 +64,18 @@ pub(super) fn of(before: &Before, loaded: &Loaded, facts: &[LaneFact], now: Mill
 fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<ChangeId>, String)>) {
     match fact {
         LaneFact::Assembled { attempt, candidate, aside, .. } => {
-            let train = brain.attempts.get(&attempt.train).is_some_and(|open| open.kind == AttemptKind::Train);
+            let train =
+                brain.attempts.get(&attempt.train).is_some_and(|open| open.kind == AttemptKind::Train);
             if let (Some(candidate), true) = (candidate, train) {
                 let count = candidate.members.len();
                 let text = format!("train {} carries {count} changes and waits for a runner", attempt.train);
                 told.push(("testing", None, text));
             }
-            told.extend(aside.iter().map(|(change, ..)| (kind_of(brain, change), Some(change.clone()), String::new())));
+            told.extend(
+                aside
+                    .iter()
+                    .map(|(change, ..)| (kind_of(brain, change), Some(change.clone()), String::new())),
+            );
         }
         LaneFact::RunOpened { run, purpose, .. } => {
             told.push(("work", None, format!("run {run} ({}) waits for a runner", purpose.as_str())));
@@ -82,7 +87,9 @@ fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<Cha
             let result = match (&fault, signed.result.proves_green()) {
                 (Some(fault), _) => format!("incomplete: {fault}"),
                 (None, true) => format!("green, {} tests", signed.result.ran),
-                (None, false) => format!("not green, {} of {} tests failed", signed.result.failed.len(), signed.result.ran),
+                (None, false) => {
+                    format!("not green, {} of {} tests failed", signed.result.failed.len(), signed.result.ran)
+                }
             };
             told.push(("run", None, format!("run {}: {result}", signed.run)));
         }
@@ -93,7 +100,9 @@ fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<Cha
             let red = runs.iter().map(yard_common::RunId::as_str).collect::<Vec<_>>().join(", ");
             told.push(("testing", None, format!("train {train} is red ({red}): the suspect is tried alone")));
         }
-        LaneFact::Ended { attempt, why } => told.push(("queued", None, format!("attempt {attempt} ended: {why}"))),
+        LaneFact::Ended { attempt, why } => {
+            told.push(("queued", None, format!("attempt {attempt} ended: {why}")))
+        }
         LaneFact::Answered { attempt, answer, .. } => {
             if let Err(refusal) = answer {
                 told.push(("queued", None, format!("attempt {attempt} did not land: {refusal}")));

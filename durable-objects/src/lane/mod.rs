@@ -157,7 +157,8 @@ impl<P: Platform> Lane<P> {
         self.introduce(&asked.repo, &asked.lane)?;
         let plain = asked.environment.bytes().all(|byte| byte.is_ascii_graphic());
         if !plain || asked.environment.is_empty() || asked.environment.len() > ENVIRONMENT_BYTES_MAX {
-            let why = format!("environment: 1 to {ENVIRONMENT_BYTES_MAX} printable ASCII characters without spaces");
+            let rule = "printable ASCII characters without spaces";
+            let why = format!("environment: 1 to {ENVIRONMENT_BYTES_MAX} {rule}");
             return Err(Refusal::Invalid { why });
         }
         let input =

@@ -41,7 +41,8 @@ fn meta(sql: &impl Sql, key: &str) -> Result<Option<String>, Refusal> {
 
 fn set_meta(sql: &impl Sql, key: &str, value: &str) -> Result<(), Refusal> {
     sql.run(
-        "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        "INSERT INTO meta (key, value) VALUES (?1, ?2)
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         &[key.into(), value.into()],
     )?;
     Ok(())
@@ -114,7 +115,8 @@ pub(super) fn save(
         let (size, limit) = (json.len() as u64, VALUE_BYTES_MAX as u64);
         return Err(Refusal::TooLarge { what: "one decision of a lane".into(), size, limit });
     }
-    let told = if events.is_empty() { String::new() } else { serde_json::to_string(events).map_err(fault)? };
+    let told =
+        if events.is_empty() { String::new() } else { serde_json::to_string(events).map_err(fault)? };
     let no = loaded.stored.last + 1;
     sql.run(
         "INSERT INTO facts (no, at, json, events) VALUES (?1, ?2, ?3, ?4)",

@@ -16,7 +16,7 @@ use yard_common::submission::Via;
 use yard_common::{ChangeId, LaneName, LeaseNo, Millis, ObjectId, Refusal, RepoName, RunnerId};
 use yard_git::Objects as _;
 use yard_wire::Method;
-use yard_wire::board::Events;
+use yard_wire::board::{Event, Events};
 use yard_wire::lane as wire;
 use yard_wire::repository as repo;
 use yard_wire::token;
@@ -147,13 +147,12 @@ impl Yard {
         panic!("the lane never settles");
     }
 
-    /// Paths and contents of a commit, by real git over the packs in the bucket.
+    /// The paths of a commit, by real git over the packs in the bucket.
     fn listing(&self, commit: ObjectId) -> String {
         let folder = self.repository();
-        let listing = git(&folder, &["log", "-1", "-p", "--format=", "--root", "--full-history", &commit.to_string()]);
         let names = git(&folder, &["ls-tree", "-r", "--name-only", &commit.to_string()]);
         std::fs::remove_dir_all(&folder).unwrap();
-        format!("{names}{listing}")
+        names
     }
 
     /// A bare repository with all packs of the bucket, main and the notes.
@@ -186,7 +185,8 @@ impl Yard {
         for line in git(&folder, &["rev-list", "--objects", "main"]).lines() {
             let id = line.split(' ').next().unwrap();
             let kind = git(&folder, &["cat-file", "-t", id]);
-            let output = Command::new("git").current_dir(&folder).args(["cat-file", kind.trim(), id]).output().unwrap();
+            let args = ["cat-file", kind.trim(), id];
+            let output = Command::new("git").current_dir(&folder).args(args).output().unwrap();
             let kind = yard_git::Kind::from_name(kind.trim().as_bytes()).unwrap();
             assert_eq!(self.world.borrow_mut().store.add(kind, output.stdout).to_string(), id);
         }
@@ -302,7 +302,8 @@ fn the_guilty_change_is_sent_back_and_the_others_land() {
     assert!(status.entries[0].reason.contains("t1"));
     let events = block_on(yard.world.borrow().wired.call("board:click", &Events { after: 0 })).unwrap();
     let change = Some(ChangeId::new("very-bad-one").unwrap());
-    assert!(events.events.iter().any(|(_, event)| event.kind == "needs-author" && event.change == change), "{events:?}");
+    let told = |event: &Event| event.kind == "needs-author" && event.change == change;
+    assert!(events.events.iter().any(|(_, event)| told(event)), "{events:?}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Changes per second of one train, natively: `cargo run --release -p yard-queue --example assemble [changes] [files]`.
+//! Changes per second of one train, natively:
+//! `cargo run --release -p yard-queue --example assemble [changes] [files]`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,10 +35,14 @@ fn main() {
         .map(|n| {
             let base = edits[n * 7 % files].1;
             let id = objects.add(Kind::Blob, blob(format!("change {n}\n").repeat(40)));
-            Passenger { row: Box::new(row(n, head, path(n * 7 % files), base, id)), waits_for: BTreeSet::new() }
+            Passenger {
+                row: Box::new(row(n, head, path(n * 7 % files), base, id)),
+                waits_for: BTreeSet::new(),
+            }
         })
         .collect();
-    let attempt = AttemptId { lane: LaneName::new("main").unwrap(), train: TrainNo(1), attempt: AttemptNo(1) };
+    let attempt =
+        AttemptId { lane: LaneName::new("main").unwrap(), train: TrainNo(1), attempt: AttemptNo(1) };
     let rows: BTreeMap<ChangeId, Submission> =
         passengers.iter().map(|one| (one.row.change.clone(), (*one.row).clone())).collect();
     let order = Order {
@@ -78,13 +83,24 @@ fn main() {
     );
 }
 
-fn row(n: usize, head: (ObjectId, ObjectId), path: RepoPath, base: Option<Entry>, id: ObjectId) -> Submission {
+fn row(
+    n: usize,
+    head: (ObjectId, ObjectId),
+    path: RepoPath,
+    base: Option<Entry>,
+    id: ObjectId,
+) -> Submission {
     Submission {
         seq: Seq(n as u64 + 1),
         change: ChangeId::new(format!("change-{n:06}")).unwrap(),
         version: Version(1),
         fork: Some(ForkName::new("agent").unwrap()),
-        author: Signature { name: "Agent".into(), email: "agent@example.org".into(), seconds: 1, offset_minutes: 0 },
+        author: Signature {
+            name: "Agent".into(),
+            email: "agent@example.org".into(),
+            seconds: 1,
+            offset_minutes: 0,
+        },
         head: ObjectId([2; 20]),
         head_tree: ObjectId([3; 20]),
         commits: vec![],

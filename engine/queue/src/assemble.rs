@@ -226,7 +226,13 @@ impl Assembly {
     pub fn finish(self, key: PackKey) -> Result<Built, String> {
         let objects = self.new.into_iter().collect();
         if self.members.is_empty() {
-            return Ok(Built { candidate: None, pack: None, commits: Vec::new(), aside: self.aside, objects });
+            return Ok(Built {
+                candidate: None,
+                pack: None,
+                commits: Vec::new(),
+                aside: self.aside,
+                objects,
+            });
         }
         let pack = self.writer.finish().map_err(|fault| format!("{fault}"))?;
         let mut checks = vec![self.order.check];
@@ -347,7 +353,9 @@ impl Assembly {
     ) -> Result<Boarding, ReadError> {
         let fact_bytes = serde_json::to_vec(&edits).map_or(usize::MAX, |json| json.len()) + 250;
         if fact_bytes > EDIT_LIST_BYTES_MAX {
-            let why = format!("its list of edits has {fact_bytes} bytes, at most {EDIT_LIST_BYTES_MAX} are taken: split it");
+            let why = format!(
+                "its list of edits has {fact_bytes} bytes, at most {EDIT_LIST_BYTES_MAX} are taken: split it"
+            );
             return Ok(Boarding::Aside(Aside::Broken { why }));
         }
         let raw: usize = blobs.iter().map(|(_, blob)| blob.data.len()).sum::<usize>()
@@ -357,7 +365,9 @@ impl Assembly {
             if !self.members.is_empty() {
                 return Ok(Boarding::Closed);
             }
-            let why = format!("it has {raw} bytes of new content, at most {CANDIDATE_PACK_BYTES_MAX} are taken: split it");
+            let why = format!(
+                "it has {raw} bytes of new content, at most {CANDIDATE_PACK_BYTES_MAX} are taken: split it"
+            );
             return Ok(Boarding::Aside(Aside::Broken { why }));
         }
         let seen = Seen { new: &self.new, base: objects };
@@ -462,8 +472,9 @@ pub fn read_check(id: ObjectId, bytes: &[u8]) -> Result<(Check, Config), String>
 /// The merge rules of a configuration.
 #[must_use]
 pub fn rules(config: &Config) -> Rules {
-    let rules = config.rules.iter().filter_map(|entry| {
-        Some((entry.pattern.clone(), yard_merge::Rule::from_name(entry.rule.as_str())?))
-    });
+    let rules = config
+        .rules
+        .iter()
+        .filter_map(|entry| Some((entry.pattern.clone(), yard_merge::Rule::from_name(entry.rule.as_str())?)));
     Rules::new(rules.collect())
 }

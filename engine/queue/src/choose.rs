@@ -66,7 +66,9 @@ impl Lane {
             yard_common::stage::Verdict::Infra => {
                 format!("no complete test run of main ({runs}): {}", bad.detail)
             }
-            _ => format!("main itself is red ({runs}): {}: nobody is blamed, main is to be mended", bad.detail),
+            _ => {
+                format!("main itself is red ({runs}): {}: nobody is blamed, main is to be mended", bad.detail)
+            }
         })
     }
 
@@ -92,7 +94,9 @@ fn is_churned(entry: &Entry, now: Millis) -> bool {
 }
 
 fn may_ever_board(entry: &Entry, view: &View, now: Millis) -> bool {
-    entry.status == Status::Waiting && entry.held.is_none() && blocked_by(&entry.row, &view.claims, now).is_none()
+    entry.status == Status::Waiting
+        && entry.held.is_none()
+        && blocked_by(&entry.row, &view.claims, now).is_none()
 }
 
 /// Entries in order, as many as fit; repeated until no child finds its parent aboard any more.

@@ -9,8 +9,8 @@ use yard_common::landing::{AttemptId, Edit, PackRef, SignedRun};
 use yard_common::stage::Verdict;
 use yard_common::submission::{CommitNode, Submission};
 use yard_common::{
-    ChangeId, Epoch, Fact, FactNo, LeaseNo, Millis, ObjectId, OwnerEpoch, Refusal, RepoPath, RunId,
-    RunnerId, SuiteId, TrainNo, Version,
+    ChangeId, Epoch, Fact, FactNo, LeaseNo, Millis, ObjectId, OwnerEpoch, Refusal, RepoPath, RunId, RunnerId,
+    SuiteId, TrainNo, Version,
 };
 
 /// A test command with all that decides its meaning but the runner's environment.

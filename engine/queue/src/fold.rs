@@ -26,9 +26,10 @@ impl Lane {
                 }
             }
             Fact::LandingRefused { key, refusal, .. } => {
-                let in_flight = self.attempts.get(&key.train).is_some_and(|open| {
-                    open.id == *key && key.lane == self.name && open.landing.is_some()
-                });
+                let in_flight = self
+                    .attempts
+                    .get(&key.train)
+                    .is_some_and(|open| open.id == *key && key.lane == self.name && open.landing.is_some());
                 if in_flight {
                     self.answered(key, &Err(refusal.clone()), at);
                 }
@@ -176,7 +177,8 @@ impl Lane {
             if let Some(entry) = self.entries.get_mut(&child) {
                 entry.waits_for.remove(change);
                 if orphaned {
-                    entry.status = Status::SentBack { why: Why::Orphaned { parent: change.clone(), stage }, at };
+                    entry.status =
+                        Status::SentBack { why: Why::Orphaned { parent: change.clone(), stage }, at };
                 }
             }
         }
@@ -185,7 +187,8 @@ impl Lane {
     /// A change leaves its train: those before it may still land, those behind it go back to their
     /// places. A landing that is asked for keeps all its changes until the answer.
     pub(crate) fn leave_train(&mut self, change: &ChangeId) -> bool {
-        let Some(Status::Aboard { train }) = self.entries.get(change).map(|entry| entry.status.clone()) else {
+        let Some(Status::Aboard { train }) = self.entries.get(change).map(|entry| entry.status.clone())
+        else {
             return false;
         };
         let Some(attempt) = self.attempts.get(&train) else { return false };
@@ -295,7 +298,9 @@ impl Lane {
         for (change, version, aside) in aside {
             self.put_aside(change, *version, aside, at);
         }
-        let Some(attempt) = self.attempts.get_mut(&id.train).filter(|attempt| attempt.id == *id) else { return };
+        let Some(attempt) = self.attempts.get_mut(&id.train).filter(|attempt| attempt.id == *id) else {
+            return;
+        };
         let Some(candidate) = candidate else {
             self.close_attempt(id.train, "none of its changes could board");
             return;

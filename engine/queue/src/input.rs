@@ -5,7 +5,7 @@ use yard_common::fact::Terminal;
 use yard_common::landing::{AttemptId, PackRef, SignedRun};
 use yard_common::submission::CommitNode;
 use yard_common::{
-    ChangeId, Fact, FactNo, LeaseNo, Millis, ObjectId, Refusal, RefName, RunId, RunnerId, SuiteId, Version,
+    ChangeId, Fact, FactNo, LeaseNo, Millis, ObjectId, RefName, Refusal, RunId, RunnerId, SuiteId, Version,
 };
 
 use crate::fact::{Aside, AttemptKind, Candidate, Check, KnownRow, LandAnswer, LaneFact};
@@ -219,7 +219,9 @@ impl Lane {
             }
             Input::Assembled { attempt, candidate, aside } => {
                 let open = self.unbuilt(&attempt)?;
-                if let (AttemptKind::Probe { change, version, on_main: false }, None) = (&open.kind, &candidate) {
+                if let (AttemptKind::Probe { change, version, on_main: false }, None) =
+                    (&open.kind, &candidate)
+                {
                     let why = "it cannot be put on its own base: it is tried on main".into();
                     let fact = LaneFact::OnMain { change: change.clone(), version: *version, why };
                     return Ok((vec![fact], Answer::Done));
@@ -238,7 +240,10 @@ impl Lane {
             }
             Input::Reported { signed, runner, fault } => self.report(signed, runner, fault, now),
             Input::Noted { attempt, count, notes_head, commit, seconds, pack, index } => {
-                let open = self.attempts.get(&attempt.train).filter(|open| open.id == attempt && open.limit == count);
+                let open = self
+                    .attempts
+                    .get(&attempt.train)
+                    .filter(|open| open.id == attempt && open.limit == count);
                 if open.is_none() {
                     return Err(stale(format!("attempt {attempt}")));
                 }
@@ -278,7 +283,8 @@ impl Lane {
             .filter(|(_, run)| run.ended.is_none())
             .collect();
         open.sort_by_key(|(attempt, _)| attempt.kind != AttemptKind::Train);
-        let mine = open.iter().find(|(_, run)| run.lease.as_ref().is_some_and(|lease| lease.runner == *runner));
+        let mine =
+            open.iter().find(|(_, run)| run.lease.as_ref().is_some_and(|lease| lease.runner == *runner));
         let free = open.iter().find(|(_, run)| run.lease.is_none());
         let Some((attempt, run)) = mine.or(free) else { return (Vec::new(), Answer::Work(None)) };
         let (Some(suite), Ok(reference)) = (run.check.suite(&environment), reference(attempt)) else {
@@ -302,13 +308,7 @@ impl Lane {
         let facts = if again {
             Vec::new()
         } else {
-            vec![LaneFact::Leased {
-                run: run.id.clone(),
-                lease,
-                runner: runner.clone(),
-                environment,
-                until,
-            }]
+            vec![LaneFact::Leased { run: run.id.clone(), lease, runner: runner.clone(), environment, until }]
         };
         (facts, Answer::Work(Some(Box::new(work))))
     }

@@ -6,6 +6,7 @@
 //! IO.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod apply;
 pub mod assemble;
 pub mod choose;
 pub mod fact;

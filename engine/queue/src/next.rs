@@ -6,7 +6,7 @@ use yard_common::{ChangeId, Millis, ObjectId, Version};
 
 use crate::fact::AttemptKind;
 use crate::judge::Together;
-use crate::state::{Attempt, Lane, Landing, Status, World};
+use crate::state::{Attempt, Landing, Lane, Status, World};
 
 /// One step of the host. It does it, feeds what came of it, and asks again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +155,9 @@ impl Lane {
         let candidate = train.candidate.as_ref()?;
         let landing = train.landing.as_ref()?;
         let (tip, tree) = candidate.prefix(landing.count);
-        let Together::Green(runs) = self.together(train, tree, landing.count, &candidate.checks) else { return None };
+        let Together::Green(runs) = self.together(train, tree, landing.count, &candidate.checks) else {
+            return None;
+        };
         let changes = candidate.members.iter().take(landing.count).map(|member| LandChange {
             change: member.change.clone(),
             version: member.version,

@@ -154,7 +154,10 @@ pub fn text(member: &Member, row: &Submission, order: &Order<'_>) -> String {
     }
     for run in order.runs {
         let result = if run.result.proves_green() { "green" } else { "red" };
-        line("Run", &format!("{} {result} {} tests, tree {}, suite {}", run.run, run.result.ran, run.tree, run.suite));
+        line(
+            "Run",
+            &format!("{} {result} {} tests, tree {}, suite {}", run.run, run.result.ran, run.tree, run.suite),
+        );
     }
     row.warnings.iter().for_each(|warning| line("Warning", warning));
     out

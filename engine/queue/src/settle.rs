@@ -79,16 +79,17 @@ impl Lane {
         if attempt.landing.is_some() || attempt.limit == 0 {
             return Vec::new();
         }
-        let verdict = match self.together(attempt, candidate.prefix(attempt.limit).1, attempt.limit, &candidate.checks)
-        {
-            Together::Green(_) => return Vec::new(),
-            Together::Open(need) => {
-                let whole = attempt.limit == candidate.members.len();
-                let purpose = if whole { Purpose::Train } else { Purpose::Prefix };
-                return self.open(attempt, candidate, need, purpose).into_iter().collect();
-            }
-            Together::Bad(outcome) => outcome,
-        };
+        let verdict =
+            match self.together(attempt, candidate.prefix(attempt.limit).1, attempt.limit, &candidate.checks)
+            {
+                Together::Green(_) => return Vec::new(),
+                Together::Open(need) => {
+                    let whole = attempt.limit == candidate.members.len();
+                    let purpose = if whole { Purpose::Train } else { Purpose::Prefix };
+                    return self.open(attempt, candidate, need, purpose).into_iter().collect();
+                }
+                Together::Bad(outcome) => outcome,
+            };
         // A candidate that is not green blames nobody before main itself is known to be.
         match self.together(attempt, candidate.head_tree, 0, candidate.checks.get(..1).unwrap_or_default()) {
             Together::Open(need) => self.open(attempt, candidate, need, Purpose::Base).into_iter().collect(),
@@ -98,7 +99,13 @@ impl Lane {
     }
 
     /// Looks for the longest green prefix between one that is green and one that is not.
-    fn bisect(&self, attempt: &Attempt, candidate: &Candidate, whole: &Outcome, now: Millis) -> Vec<LaneFact> {
+    fn bisect(
+        &self,
+        attempt: &Attempt,
+        candidate: &Candidate,
+        whole: &Outcome,
+        now: Millis,
+    ) -> Vec<LaneFact> {
         let (mut green, mut bad, mut bad_outcome) = (0, attempt.limit, whole.clone());
         while bad - green > 1 {
             let middle = green + (bad - green) / 2;
@@ -111,12 +118,8 @@ impl Lane {
             }
         }
         let (runs, detail) = proof(&bad_outcome);
-        let mut facts = vec![LaneFact::Suspected {
-            train: attempt.id.train,
-            index: green,
-            runs: runs.clone(),
-            at: now,
-        }];
+        let mut facts =
+            vec![LaneFact::Suspected { train: attempt.id.train, index: green, runs: runs.clone(), at: now }];
         // Alone on its own base, and that is what was tested just now: the runs prove it already.
         if let Some(entry) = self.first_alone_on_base(candidate, green) {
             let verdict = match bad_outcome {
@@ -146,11 +149,16 @@ impl Lane {
             return vec![LaneFact::Ended { attempt: attempt.id.clone(), why: "its change is gone".into() }];
         };
         let Status::Suspect { with, .. } = &entry.status else {
-            return vec![LaneFact::Ended { attempt: attempt.id.clone(), why: "its change is no suspect".into() }];
+            return vec![LaneFact::Ended {
+                attempt: attempt.id.clone(),
+                why: "its change is no suspect".into(),
+            }];
         };
         let base_checks = candidate.checks.get(..1).unwrap_or_default();
         match self.together(attempt, candidate.head_tree, 0, base_checks) {
-            Together::Open(need) => return self.open(attempt, candidate, need, Purpose::Base).into_iter().collect(),
+            Together::Open(need) => {
+                return self.open(attempt, candidate, need, Purpose::Base).into_iter().collect();
+            }
             Together::Bad(outcome) if on_main => {
                 return bad_main(attempt, candidate.head, &outcome, now);
             }
@@ -218,7 +226,8 @@ impl Lane {
 
     fn what_failed(&self, run: &RunId) -> String {
         let past = self.past_runs.iter().find(|past| past.run == *run).and_then(|past| past.result.as_ref());
-        past.map(|result| result.failed.iter().take(3).cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default()
+        past.map(|result| result.failed.iter().take(3).cloned().collect::<Vec<_>>().join(", "))
+            .unwrap_or_default()
     }
 
     /// Changes that landed after a base, newest last; the last ten where the base is too old to be known.
@@ -245,12 +254,15 @@ impl Lane {
         match self.outcome(attempt, main.1, check) {
             Outcome::Running => Vec::new(),
             Outcome::Green(_) => end("main is green"),
-            Outcome::Needs(before) => {
-                vec![run_opened(attempt, main, Need::Run { count: 0, check: check.clone(), before }, Purpose::Confirm)]
-                    .into_iter()
-                    .flatten()
-                    .collect()
-            }
+            Outcome::Needs(before) => vec![run_opened(
+                attempt,
+                main,
+                Need::Run { count: 0, check: check.clone(), before },
+                Purpose::Confirm,
+            )]
+            .into_iter()
+            .flatten()
+            .collect(),
             outcome @ (Outcome::Red { .. } | Outcome::Infra { .. }) => {
                 bad_main(attempt, main.0, &outcome, now)
             }
@@ -288,7 +300,13 @@ impl Lane {
         }
     }
 
-    fn open(&self, attempt: &Attempt, candidate: &Candidate, need: Need, purpose: Purpose) -> Option<LaneFact> {
+    fn open(
+        &self,
+        attempt: &Attempt,
+        candidate: &Candidate,
+        need: Need,
+        purpose: Purpose,
+    ) -> Option<LaneFact> {
         let count = match &need {
             Need::Run { count, .. } => *count,
             Need::Wait => return None,

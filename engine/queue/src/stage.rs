@@ -45,7 +45,9 @@ impl Lane {
                 let place = if *on_main { "on main" } else { "on its own base" };
                 let red = list(runs.iter().map(RunId::as_str));
                 EntryStage {
-                    attempt: probe.and_then(|train| self.attempts.get(&train)).map(|attempt| attempt.id.clone()),
+                    attempt: probe
+                        .and_then(|train| self.attempts.get(&train))
+                        .map(|attempt| attempt.id.clone()),
                     runs: runs.clone(),
                     ..EntryStage::of(
                         Stage::Testing,
@@ -70,7 +72,8 @@ impl Lane {
         }
         let claims = view.map(|view| view.claims.as_slice()).unwrap_or_default();
         if let Some(blocked) = blocked_by(&entry.row, claims, now) {
-            let holder = blocked.holder.map_or_else(|| "the parent repository".into(), |fork| fork.to_string());
+            let holder =
+                blocked.holder.map_or_else(|| "the parent repository".into(), |fork| fork.to_string());
             let reason = format!("{} is claimed by {holder} until {}", blocked.path, blocked.until.0);
             return EntryStage::of(Stage::Held, reason);
         }
@@ -148,7 +151,10 @@ fn sent_back(why: &Why) -> EntryStage {
                 paths.iter().take(10).map(|(path, why)| format!("{path} ({why})")).collect();
             let more = paths.len().saturating_sub(10);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            back(format!("collides with main at {}{more}: rebase it and push a new version", shown.join(", ")))
+            back(format!(
+                "collides with main at {}{more}: rebase it and push a new version",
+                shown.join(", ")
+            ))
         }
         Why::Judged { verdict, runs, detail } => {
             let proof = list(runs.iter().map(RunId::as_str));
@@ -165,7 +171,9 @@ fn sent_back(why: &Why) -> EntryStage {
             };
             EntryStage { verdict: Some(verdict.clone()), runs: runs.clone(), ..back(reason) }
         }
-        Why::Rewritten => back("it had landed, and main was rewritten: push a new version or requeue it".into()),
+        Why::Rewritten => {
+            back("it had landed, and main was rewritten: push a new version or requeue it".into())
+        }
         Why::BadConfig { why } => back(format!("its .switchyard.toml cannot be read: {why}")),
         Why::Orphaned { parent, stage } => {
             let how = match stage {
@@ -200,7 +208,9 @@ fn stopped(why: &Stop) -> EntryStage {
 
 fn closing(stage: Terminal) -> EntryStage {
     match stage {
-        Terminal::AlreadyOnMain => EntryStage::of(Stage::Queued, "main has all that it wants: it is being closed".into()),
+        Terminal::AlreadyOnMain => {
+            EntryStage::of(Stage::Queued, "main has all that it wants: it is being closed".into())
+        }
         Terminal::Expired => EntryStage::of(Stage::NeedsAuthor, "it waited for its author too long".into()),
         Terminal::Landed | Terminal::Withdrawn => EntryStage::of(Stage::Queued, "it is being closed".into()),
     }

@@ -135,7 +135,8 @@ fn a_lost_landing_answer_is_asked_for_again_and_lands_once() {
 #[test]
 fn killed_at_any_step_the_lane_goes_on_and_everything_lands_once() {
     for kill in 0..40 {
-        let mut yard = Yard::new(|content, _| if content.contains(&change("bad")) { red("t") } else { green() });
+        let mut yard =
+            Yard::new(|content, _| if content.contains(&change("bad")) { red("t") } else { green() });
         for name in ["a", "bad", "b"] {
             yard.submit(name);
         }
@@ -190,7 +191,10 @@ fn a_dead_runners_run_is_leased_again_and_its_late_report_is_evidence_only() {
     assert_eq!(second.run, first.run);
     assert!(second.lease > first.lease);
     assert!(matches!(yard.report(&first, "dead", red("x")), Err(Refusal::Stale { .. })));
-    assert!(matches!(yard.feed(Input::Renewed { run: first.run.clone(), lease: first.lease }), Err(Refusal::Stale { .. })));
+    assert!(matches!(
+        yard.feed(Input::Renewed { run: first.run.clone(), lease: first.lease }),
+        Err(Refusal::Stale { .. })
+    ));
     assert!(yard.stored.iter().any(|fact| matches!(fact, crate::LaneFact::Late { .. })));
     yard.report(&second, "alive", green()).unwrap();
     yard.work();

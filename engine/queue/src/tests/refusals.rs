@@ -26,10 +26,12 @@ fn moved_means_assembled_anew_at_the_same_places() {
 #[test]
 fn turn_and_frozen_mean_the_same_candidate_and_run_under_a_new_number() {
     let lane = yard_common::LaneName::new("other").unwrap();
-    let mut yard = refused(|yard| vec![
-        Refusal::Turn { lane: lane.clone(), until: yard.now.plus(5_000) },
-        Refusal::Frozen { reason: "race".into() },
-    ]);
+    let mut yard = refused(|yard| {
+        vec![
+            Refusal::Turn { lane: lane.clone(), until: yard.now.plus(5_000) },
+            Refusal::Frozen { reason: "race".into() },
+        ]
+    });
     let Step::Rest { until: Some(until) } = yard.lane.next(&yard.world, yard.now) else { panic!() };
     assert_eq!(until, yard.now.plus(5_000));
     yard.now = until;
@@ -52,11 +54,9 @@ fn unbound_puts_the_named_change_into_quarantine_and_the_other_lands() {
 #[test]
 fn protected_holds_until_an_admin_approves() {
     let path = RepoPath::new("a.txt").unwrap();
-    let mut yard = refused(|_| vec![Refusal::Protected {
-        change: change("a"),
-        path: path.clone(),
-        rule: "an admin approves".into(),
-    }]);
+    let mut yard = refused(|_| {
+        vec![Refusal::Protected { change: change("a"), path: path.clone(), rule: "an admin approves".into() }]
+    });
     assert_eq!(yard.landed(), ["b"]);
     yard.assert_stage(&change("a"), Stage::Held, "a.txt is protected: an admin approves");
     let version = yard.rows[&change("a")].version;

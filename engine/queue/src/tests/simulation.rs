@@ -20,7 +20,12 @@ impl Dice {
 /// Plays one seed; afterwards every change has landed, or waits with a reason that is true.
 fn play(seed: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let mut yard = Yard::new(|content, _| if content.iter().any(|id| id.as_str().contains("bad")) { red("t") } else { green() });
+    let mut yard =
+        Yard::new(
+            |content, _| {
+                if content.iter().any(|id| id.as_str().contains("bad")) { red("t") } else { green() }
+            },
+        );
     let mut held = Vec::new();
     let mut submitted: Vec<String> = Vec::new();
     for _ in 0..300 {
@@ -40,9 +45,13 @@ fn play(seed: u64) {
                 let name = submitted[dice.roll(submitted.len() as u64) as usize].clone();
                 if !yard.landed().contains(&name) && !yard.closed.contains_key(&change(&name)) {
                     match dice.roll(3) {
-                        0 => { yard.submit(&name); }
+                        0 => {
+                            yard.submit(&name);
+                        }
                         1 => yard.withdraw(&change(&name)),
-                        _ => yard.fact(Fact::HoldSet { change: change(&name), reason: Some("person".into()) }),
+                        _ => {
+                            yard.fact(Fact::HoldSet { change: change(&name), reason: Some("person".into()) })
+                        }
                     }
                 }
             }
@@ -93,7 +102,11 @@ fn play(seed: u64) {
         }
         let stage = yard.stage(&id);
         assert!(name.starts_with("bad"), "seed {seed}: {name} waits: {stage:?}");
-        assert_eq!((stage.stage, stage.verdict), (Stage::NeedsAuthor, Some(Verdict::BrokenAlone)), "seed {seed}");
+        assert_eq!(
+            (stage.stage, stage.verdict),
+            (Stage::NeedsAuthor, Some(Verdict::BrokenAlone)),
+            "seed {seed}"
+        );
     }
 }
 

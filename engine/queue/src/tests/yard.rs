@@ -28,7 +28,12 @@ pub fn names(list: &[ChangeId]) -> Vec<String> {
 }
 
 pub fn check() -> Check {
-    Check { config: Some(hash(Kind::Blob, b"config")), command: "make test".into(), junit: None, timeout_seconds: 60 }
+    Check {
+        config: Some(hash(Kind::Blob, b"config")),
+        command: "make test".into(),
+        junit: None,
+        timeout_seconds: 60,
+    }
 }
 
 /// What a run of a tree with these changes says; the number counts the runs of all trees.
@@ -194,7 +199,11 @@ impl Yard {
 
     fn known(&self, id: &ChangeId) -> Option<crate::fact::KnownRow> {
         let row = self.rows.get(id).filter(|_| !self.closed.contains_key(id))?;
-        Some(crate::fact::KnownRow { row: Box::new(row.clone()), rewritten: self.rewritten.contains(id), held: None })
+        Some(crate::fact::KnownRow {
+            row: Box::new(row.clone()),
+            rewritten: self.rewritten.contains(id),
+            held: None,
+        })
     }
 
     fn frozen(&self) -> Option<String> {
@@ -290,7 +299,9 @@ impl Yard {
             });
         }
         if kind == AttemptKind::Train {
-            self.trains.push(members.iter().flat_map(|member| names(std::slice::from_ref(&member.change))).collect());
+            self.trains.push(
+                members.iter().flat_map(|member| names(std::slice::from_ref(&member.change))).collect(),
+            );
         }
         let candidate = (!members.is_empty()).then(|| {
             Box::new(Candidate {
@@ -354,7 +365,10 @@ impl Yard {
         for item in &request.changes {
             for parent in &self.rows[&item.change].waits_for {
                 if !content.contains(parent) {
-                    return Err(Refusal::ParentOpen { change: item.change.clone(), waits_for: parent.clone() });
+                    return Err(Refusal::ParentOpen {
+                        change: item.change.clone(),
+                        waits_for: parent.clone(),
+                    });
                 }
             }
             content.push(item.change.clone());
