@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use yard_common::fact::Terminal;
-use yard_common::landing::{Edit, How, LandRequest};
+use yard_common::landing::{Edit, How, LandChange, LandRequest};
 use yard_common::submission::{Entry, Mode, RowEdit, Submission};
 use yard_common::{ChangeId, Refusal, RepoPath};
 
@@ -31,8 +31,7 @@ fn unbound<T>(change: &ChangeId, why: impl Into<String>) -> Result<T, Refusal> {
 }
 
 fn rows<'r>(ledger: &dyn Ledger, request: &'r LandRequest) -> Result<Vec<Bound<'r>>, Refusal> {
-    let row = |listed: &'r yard_common::landing::LandChange| match ledger.row(&listed.change, listed.version)
-    {
+    let row = |listed: &'r LandChange| match ledger.row(&listed.change, listed.version) {
         Some(row) => Ok(Bound { listed, row, state: ledger.state(&listed.change) }),
         None => unbound(&listed.change, format!("there is no version {} of it", listed.version)),
     };
@@ -99,7 +98,7 @@ fn edits(Bound { listed, row, .. }: &Bound<'_>) -> Result<(), Refusal> {
             None if off(Mutant::OnlyRowPaths) => {}
             None => return unbound(change, format!("{row_path} is not one of its paths")),
         }
-        how(change, edit)?;
+        how(listed, edit)?;
     }
     let left_out = row.edits.iter().find(|accepted| !row_paths.contains(&accepted.path));
     match left_out {
@@ -127,7 +126,8 @@ fn values(change: &ChangeId, edit: &Edit, accepted: &RowEdit) -> Result<(), Refu
 
 /// The rules of each kind of result, as far as ids can tell; that a merge of contents is a right
 /// one is what `fsck --landings` proves.
-fn how(change: &ChangeId, edit: &Edit) -> Result<(), Refusal> {
+fn how(listed: &LandChange, edit: &Edit) -> Result<(), Refusal> {
+    let change = &listed.change;
     let Edit { path, from, base, ours, theirs, result, how } = edit;
     match how {
         How::Theirs if from.is_some() && !off(Mutant::FromHow) => {
@@ -142,7 +142,7 @@ fn how(change: &ChangeId, edit: &Edit) -> Result<(), Refusal> {
         How::Same if result != ours && !off(Mutant::HowSame) => {
             return unbound(change, format!("{path}: 'same' needs result = ours"));
         }
-        How::Merge if !off(Mutant::HowMerge) => trivial_merge(change, edit)?,
+        How::Merge if !off(Mutant::HowMerge) => trivial_merge(listed, edit)?,
         _ => {}
     }
     let module = |entry: &Option<Entry>| entry.is_some_and(|entry| entry.mode == Mode::Gitlink);
@@ -154,9 +154,21 @@ fn how(change: &ChangeId, edit: &Edit) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where one side changed nothing, or both did the same, only one result is a merge.
-fn trivial_merge(change: &ChangeId, edit: &Edit) -> Result<(), Refusal> {
+/// Where one side changed nothing, or both did the same, only one result is a merge; but for a path to
+/// which the change moves a file that main has edited: main's edit arrives there.
+fn trivial_merge(listed: &LandChange, edit: &Edit) -> Result<(), Refusal> {
     let Edit { path, base, ours, theirs, result, .. } = edit;
     let wrong = (ours == base && result != theirs) || (ours == theirs && result != ours);
-    if wrong { unbound(change, format!("{path}: this is not what a merge gives")) } else { Ok(()) }
+    let arrives = base.is_none() && ours.is_none() && theirs.is_some() && result.is_some();
+    if !wrong || (arrives && listed.edits.iter().any(moved_away)) {
+        return Ok(());
+    }
+    unbound(&listed.change, format!("{path}: this is not what a merge gives"))
+}
+
+/// Does the edit take away a file that main has edited, as a rename by the change does?
+fn moved_away(edit: &Edit) -> bool {
+    let Edit { base, ours, theirs, result, how, .. } = edit;
+    let edited = base.is_some() && ours.is_some() && ours != base;
+    edited && theirs.is_none() && result.is_none() && *how == How::Merge
 }

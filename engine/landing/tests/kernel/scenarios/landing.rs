@@ -355,6 +355,41 @@ stories! {
         assert_eq!(world.main_files()[&path("e/a")].1, "2\n.\n.\n.\n1\n");
     }
 
+    // C8: the change renames a file that main has edited; the edit arrives at the new place.
+    fn an_edit_of_main_arrives_where_the_change_renames_the_file_to() {
+        let mut world = world();
+        world.judged = false;
+        let (old, new) = ("1\n.\n.\n.\n1\n", "2\n.\n.\n.\n1\n");
+        let a = world.submitted("f1", "a", &[("a", None), ("e/a", Some(old))]);
+        let b = world.submitted("f2", "b", &[("a", Some(new))]);
+        world.landed(&[&b]);
+        let row = world.ledger.newest(&a).unwrap();
+        let edited = world.store.entry(&Some((Mode::File, new.into())));
+        let [away, to] = [&row.edits[0], &row.edits[1]];
+        let edits = vec![
+            Edit {
+                path: path("a"), from: None, base: away.base, ours: edited, theirs: None, result: None,
+                how: How::Merge,
+            },
+            Edit {
+                path: path("e/a"), from: None, base: None, ours: None, theirs: to.theirs, result: edited,
+                how: How::Merge,
+            },
+        ];
+        let mut ask = |edits: Vec<Edit>| {
+            let head = world.main();
+            let tree = world.tree_after(tree_of(&world, head), &edits).unwrap();
+            let mut request = world.request(&lane("main"), head, vec![(a.clone(), Version(1), edits, tree)]);
+            world.tested(&mut request);
+            world.land(&request)
+        };
+        let mut lie = edits.clone();
+        lie[0].how = How::Rule(RuleName::new("any").unwrap());
+        is_unbound(ask(lie), "not what a merge gives");
+        assert!(ask(edits).is_ok());
+        assert_eq!(world.main_files()[&path("e/a")].1, new);
+    }
+
     fn an_edit_is_not_moved_away_from_a_file_that_still_stands() {
         let mut world = world();
         let a = world.submitted("f1", "a", &[("a", Some("2\n.\n.\n.\n1\n"))]);
