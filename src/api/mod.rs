@@ -163,6 +163,19 @@ impl Call<'_> {
         fork.map(|(_, name)| ForkName::new(name.as_str()).map_err(|_| no_such(name))).transpose()
     }
 
+    /// A refusal with the name that was asked for: an object that was never made does not know its own.
+    #[must_use]
+    pub fn named(&self, refusal: Refusal) -> Refusal {
+        match refusal {
+            Refusal::NotFound { kind, name } if kind == "repository" && name == "of this name" => {
+                let (repo, fork) = (self.text("repo"), self.text("fork"));
+                let (kind, name) = if fork.is_empty() { (kind, repo) } else { ("fork".into(), fork) };
+                Refusal::NotFound { kind, name: name.to_owned() }
+            }
+            other => other,
+        }
+    }
+
     /// The bearer.
     ///
     /// # Errors
@@ -246,7 +259,7 @@ pub async fn answer<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Answer {
     } else {
         dispatch(event, call).await
     };
-    answered.unwrap_or_else(respond::refused)
+    answered.unwrap_or_else(|refusal| respond::refused(call.named(refusal)))
 }
 
 async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {

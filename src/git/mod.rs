@@ -57,7 +57,7 @@ fn view(reply: RefsReply, hidden: Vec<RefTip>) -> RefView {
 pub async fn info_refs<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Answer {
     match advertise(event, call).await {
         Ok(answer) => answer,
-        Err(refusal) => respond::refused_git(&refusal),
+        Err(refusal) => respond::refused_git(&call.named(refusal)),
     }
 }
 

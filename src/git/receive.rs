@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use yard_common::{IdempotencyKey, ObjectId, Refusal};
+use yard_common::{IdempotencyKey, LaneName, ObjectId, Refusal};
 use yard_git::{Kind, Tag};
 use yard_objects::Calls as _;
 use yard_transfer::RefView;
@@ -144,7 +144,7 @@ impl<P: Platform> Session<'_, P> {
         let any = receive::make_atomic(push.capabilities.atomic, &mut statuses);
         if !any {
             if let Some(pack) = intake.and_then(|intake| intake.pack.as_ref()) {
-                intake::discard(self.event, &[pack.pack.key.clone()]).await;
+                intake::discard(self.event, std::slice::from_ref(&pack.pack.key)).await;
             }
             return Ok(Report { unpack_fault: None, statuses, messages });
         }
@@ -278,6 +278,10 @@ impl<P: Platform> Session<'_, P> {
         };
         let open = statuses.iter_mut().filter(|status| status.fault.is_none());
         for (status, result) in open.zip(reply.results) {
+            if result.is_none() && self.remote.fork.is_none() {
+                // Main or its configuration may have moved: the lane looks at once.
+                self.event.hint(&self.remote.repo, LaneName::new(names::DEFAULT_LANE)?);
+            }
             status.fault = result.map(|refusal| match refusal {
                 Refusal::RefRejected { why, .. } => why,
                 refusal => refusal.to_string(),

@@ -59,7 +59,7 @@ pub async fn upload<P: Platform>(
         Err(
             refusal
             @ (Refusal::Unauthenticated { .. } | Refusal::Forbidden { .. } | Refusal::NotFound { .. }),
-        ) => Err(refusal),
+        ) => Err(call.named(refusal)),
         Err(refusal) => Ok(Upload::Whole(whole(error_body(&refusal.to_string())))),
     }
 }
