@@ -17,9 +17,9 @@ const FIRST: &[&str] = &[
 ];
 
 /// Rows after which a snapshot is made: reading them again costs about a second of the platform's CPU.
-const SNAPSHOT_ROWS: u64 = 400;
+const SNAPSHOT_ROWS: u64 = if cfg!(test) { 7 } else { 400 };
 /// Rows behind the snapshot that are kept as evidence.
-const ROWS_KEPT: u64 = 2_000;
+const ROWS_KEPT: u64 = if cfg!(test) { 5 } else { 2_000 };
 
 /// What is stored up to where.
 #[derive(Debug, Clone, Default)]

@@ -202,7 +202,11 @@ impl Yard {
     }
 
     fn status(&self) -> wire::StatusReply {
-        let (repo, lane) = (RepoName::new("click").unwrap(), LaneName::new("main").unwrap());
+        self.status_of("click")
+    }
+
+    fn status_of(&self, repo: &str) -> wire::StatusReply {
+        let (repo, lane) = (RepoName::new(repo).unwrap(), LaneName::new("main").unwrap());
         self.call(&wire::Status { repo, lane, changes: vec![] }).unwrap()
     }
 }
@@ -398,4 +402,62 @@ fn another_lease_than_the_live_one_is_answered_stale() {
     assert!(renewed >= work.until);
     let late = yard.call(&wire::Renew { run: work.run.clone(), lease: LeaseNo(99) });
     assert!(matches!(late, Err(Refusal::Stale { .. })), "{late:?}");
+}
+
+#[test]
+fn a_change_of_the_configuration_is_tested_under_the_old_and_the_new_one() {
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    let config = world::CONFIG.replace("make test", "make check");
+    yard.submit("change-config", &[(".switchyard.toml", Some(config.as_str()))]);
+    yard.submit("change-after", &[("b", Some("x\n"))]);
+    yard.hint().unwrap();
+    let mut commands = Vec::new();
+    loop {
+        yard.drive().unwrap();
+        let Some(work) = yard.lease().unwrap() else { break };
+        commands.push(work.command.clone());
+        yard.report(&work, green()).unwrap();
+    }
+    assert!(commands.contains(&"make check".to_owned()) && commands.contains(&"make test".to_owned()));
+    let status = yard.status();
+    assert_eq!(yard.titles(), ["do change-after"], "others go on: {status:?}");
+    assert!(status.entries[0].reason.contains("an admin approves"), "{status:?}");
+
+    let repo = repo::Do {
+        key: world::key("approve-1"),
+        act: repo::Act::Approve {
+            change: ChangeId::new("change-config").unwrap(),
+            version: yard_common::Version(1),
+        },
+        fork: None,
+        admin: true,
+        by: "admin".into(),
+    };
+    yard.world.borrow().call(&repo).unwrap();
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.titles(), ["do change-after", "do change-config"], "{:?}", yard.status());
+}
+
+#[test]
+fn an_invalid_configuration_in_a_change_is_sent_back_with_what_is_wrong() {
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    yard.submit("change-config", &[(".switchyard.toml", Some("[checks]\ncommand = 5\n"))]);
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    let status = yard.status();
+    assert_eq!(status.entries[0].stage, Stage::NeedsAuthor, "{status:?}");
+    assert!(status.entries[0].reason.contains("line 2"), "{}", status.entries[0].reason);
+    assert!(yard.titles().is_empty());
+}
+
+#[test]
+fn a_lane_of_no_repository_waits_long_and_makes_no_facts() {
+    let mut yard = Yard::new(&[]);
+    yard.sql = Rc::new(NativeSql::new().unwrap());
+    yard.lane = Yard::host(&yard.sql, &yard.world);
+    let repo = RepoName::new("nowhere").unwrap();
+    yard.call(&wire::Hint { repo, lane: LaneName::new("main").unwrap() }).unwrap();
+    yard.drive().unwrap();
+    assert!(yard.status_of("nowhere").entries.is_empty());
 }

@@ -19,6 +19,9 @@ const LOOK_MS: u64 = 25;
 /// The alarm is set to this before it works, in milliseconds from now.
 const REARM_MS: u64 = 30_000;
 
+/// An alarm that is overdue by this, in milliseconds, is set again.
+const LOST_ALARM_MS: u64 = 5_000;
+
 /// One merge queue of a repository.
 #[durable_object(alarm)]
 pub struct Lane {
@@ -35,7 +38,9 @@ impl Lane {
         }
         let now = crate::clock::now();
         let Ok(Some(due)) = host.due(now) else { return };
-        if self.armed.get().is_some_and(|armed| armed <= due && armed > now) {
+        // An alarm that should have come long ago was lost.
+        let stands = |armed: Millis| armed <= due && now.since(armed) < LOST_ALARM_MS;
+        if self.armed.get().is_some_and(stands) {
             return;
         }
         self.armed.set(Some(due));

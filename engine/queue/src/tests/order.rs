@@ -202,6 +202,22 @@ fn a_dead_runners_run_is_leased_again_and_its_late_report_is_evidence_only() {
 }
 
 #[test]
+fn a_report_whose_answer_was_lost_is_answered_again_and_counts_once() {
+    let mut yard = Yard::new(|_, _| red("t"));
+    yard.submit("a");
+    yard.work();
+    let work = yard.lease("r").unwrap();
+    yard.report(&work, "r", red("t")).unwrap();
+    let stored = yard.stored.len();
+    yard.report(&work, "r", red("t")).unwrap();
+    assert_eq!(yard.stored.len(), stored);
+    assert!(
+        matches!(yard.report(&work, "r", green()), Err(Refusal::Stale { .. })),
+        "another result is no repeat"
+    );
+}
+
+#[test]
 fn a_renewed_lease_is_not_lost() {
     let mut yard = Yard::new(|_, _| green());
     yard.submit("a");
