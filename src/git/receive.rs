@@ -1,5 +1,6 @@
 //! Pushes.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use yard_common::{IdempotencyKey, LaneName, ObjectId, Refusal};
@@ -68,6 +69,8 @@ pub(super) struct Session<'a, P: Platform> {
     /// The name of the push: its pack's key and its idempotency key.
     pub id: String,
     pub options: &'a [String],
+    /// The Repository was asked to catalogue the pack: from then on only its sweep may delete it.
+    asked: Cell<bool>,
 }
 
 async fn serve<P: Platform>(
@@ -80,25 +83,22 @@ async fn serve<P: Platform>(
     let remote = remote(call)?;
     may_push(call, &remote)?;
     let place = if remote.fork.is_some() { Place::Fork } else { Place::Repository };
-    let refs = view(refs(event, call, &remote, false).await?, Vec::new());
+    let refs = view(refs(event, call, &remote, true).await?, Vec::new());
     let mut statuses = receive::check(push, &refs, place);
     if !receive::make_atomic(push.capabilities.atomic, &mut statuses) {
         drain(&mut body).await?;
         return Ok(Report { unpack_fault: None, statuses, messages: Vec::new() });
     }
     let id = format!("{:013}-{:016x}", event.now.0, event.platform.random());
-    let session = Session { event, call, remote, id, options: &push.options };
+    let session = Session { event, call, remote, id, options: &push.options, asked: Cell::new(false) };
     let store = Store::of(event, &session.remote).await?;
     let intake = match push.has_pack() {
         true => Some(intake::take(event, &session.remote, &store, &session.id, pack, &mut body).await?),
         false => None,
     };
     let done = session.apply(push, &refs, statuses, store, intake.as_ref()).await;
-    if let (Err(_), Some(pack)) = (&done, intake.and_then(|intake| intake.pack)) {
-        // After an unclear answer the pack may be catalogued: only the Repository's sweep may delete it.
-        if !matches!(done, Err(Refusal::Internal { .. } | Refusal::Overloaded { .. })) {
-            intake::discard(event, &[pack.pack.key]).await;
-        }
+    if let (Err(_), Some(pack), false) = (&done, intake.and_then(|intake| intake.pack), session.asked.get()) {
+        intake::discard(event, &[pack.pack.key]).await;
     }
     done
 }
@@ -158,13 +158,7 @@ impl<P: Platform> Session<'_, P> {
         if let Some(status) = statuses.first_mut() {
             status.fault = outcome.as_ref().err().map(|refusal| problem::class(refusal).1.to_owned());
         }
-        messages.extend(match outcome {
-            Ok(lines) => lines,
-            Err(refusal @ (Refusal::Unauthenticated { .. } | Refusal::Forbidden { .. })) => {
-                return Err(refusal);
-            }
-            Err(refusal) => vec![format!("Not accepted: {refusal}")],
-        });
+        messages.extend(outcome.unwrap_or_else(|refusal| vec![format!("Not accepted: {refusal}")]));
         Ok(Report { unpack_fault: None, statuses, messages })
     }
 
@@ -267,6 +261,7 @@ impl<P: Platform> Session<'_, P> {
             reason: offer::reason(self.options),
             token: Some(bearer.id().clone()),
         };
+        self.asked.set(true);
         let object = names::repository(&self.remote);
         let mut tries = 0;
         let reply = loop {

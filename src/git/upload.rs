@@ -105,7 +105,7 @@ async fn fetch<P: Platform>(
     ask: FetchRequest,
 ) -> Result<Upload<Emitter<P::Blobs>>, Refusal> {
     // Refs before catalogue: what a ref names is then in the catalogue.
-    let refs = view(refs(event, call, remote, false).await?, Vec::new());
+    let refs = view(refs(event, call, remote, true).await?, Vec::new());
     let mut store = Store::of(event, remote).await?;
     let mut packs = store.view().await?;
     if sees_candidates(call, remote) {
