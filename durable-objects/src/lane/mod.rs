@@ -16,12 +16,12 @@ use std::cell::{Cell, RefCell};
 use yard_common::{LaneName, Millis, Refusal, RepoName};
 use yard_queue::{Answer, Input, Lane as Brain, World};
 use yard_wire::lane as wire;
+use yard_wire::names;
 
+use crate::blobs::Blobs as _;
 use crate::call::{LocalFuture, Object, no_method, reply, request};
 use crate::pack_set::{Budget, PackSet};
 use crate::repository::Platform;
-#[cfg(test)]
-use crate::repository::Repository;
 use objects::MainConfig;
 use store::Stored;
 use yard_git::CachedObjects;
@@ -34,6 +34,8 @@ const RETRY_MS: u64 = 1_000;
 const RETRY_DOUBLINGS_MAX: u32 = 6;
 /// When a lane looks again whose repository does not exist, in milliseconds; a hint comes first.
 const LOST_MS: u64 = 3_600_000;
+/// The last bytes of a run's log that are kept.
+const LOG_BYTES_MAX: usize = 16 * 1024;
 /// Length of the hash of a runner's environment, in bytes.
 const ENVIRONMENT_BYTES_MAX: usize = 100;
 /// How often an idle lane that has open changes looks at the repository, in milliseconds: lost hints
@@ -176,10 +178,22 @@ impl<P: Platform> Lane<P> {
         }
     }
 
-    fn report(&self, asked: wire::Report, now: Millis) -> Result<(), Refusal> {
-        let input =
-            Input::Reported { signed: Box::new(asked.run), runner: asked.runner, fault: asked.fault };
-        self.feed(input, now).map(|_| ())
+    /// Takes a result; the log of one that is not green is kept in the bucket, where that succeeds.
+    async fn report(&self, asked: wire::Report, now: Millis) -> Result<(), Refusal> {
+        let log = (!asked.run.result.proves_green() && !asked.log_tail.is_empty()).then_some(asked.log_tail);
+        let run = asked.run.run.clone();
+        let input = Input::Reported { signed: Box::new(asked.run), runner: asked.runner, fault: asked.fault };
+        self.feed(input, now)?;
+        if let Some(log) = log {
+            let tail = log.into_bytes();
+            let from = tail.len().saturating_sub(LOG_BYTES_MAX);
+            let key = names::run_log(&self.repo()?, run.as_str());
+            let kept = self.blobs.put(&key, tail.get(from..).unwrap_or_default().to_vec()).await;
+            if let Err(fault) = kept {
+                crate::points::log(&format!("log of run {run}: {fault}"));
+            }
+        }
+        Ok(())
     }
 
     /// Does a run wait for a runner? Cheap: asked often while runners wait.
@@ -215,12 +229,12 @@ impl<P: Platform> Lane<P> {
         Ok([work, sweep, events].into_iter().flatten().min())
     }
 
-    fn dispatch(&self, name: &str, body: &[u8], now: Millis) -> Result<Vec<u8>, Refusal> {
+    async fn dispatch(&self, name: &str, body: &[u8], now: Millis) -> Result<Vec<u8>, Refusal> {
         match name {
             "hint" => reply::<wire::Hint>(&self.hint(&request(body)?)?),
             "lease" => reply::<wire::Lease>(&self.lease(&request(body)?, now)?),
             "renew" => reply::<wire::Renew>(&self.renew(&request(body)?, now)?),
-            "report" => reply::<wire::Report>(&self.report(request(body)?, now)?),
+            "report" => reply::<wire::Report>(&self.report(request(body)?, now).await?),
             "status" => reply::<wire::Status>(&self.status(&request(body)?, now)?),
             other => Err(no_method(other)),
         }
@@ -234,7 +248,7 @@ impl<P: Platform> Object for Lane<P> {
         body: &'a [u8],
         now: Millis,
     ) -> LocalFuture<'a, Result<Vec<u8>, Refusal>> {
-        Box::pin(async move { self.dispatch(name, body, now) })
+        Box::pin(self.dispatch(name, body, now))
     }
 }
 

@@ -1,10 +1,6 @@
 //! Stories of the Lane host beside a real Repository host: what lands, checked by real git, and what a
 //! fault anywhere costs.
 
-#[allow(dead_code, reason = "the Repository's stories use more of it")]
-#[path = "../repository/tests/world.rs"]
-mod world;
-
 use std::cell::RefCell;
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +21,7 @@ use super::Lane;
 use crate::call::{Calls as _, LocalFuture, Object};
 use crate::native::{Fails, NativeSql, block_on};
 use crate::blobs::Blobs as _;
-use world::{Native, SECRET, World};
+use crate::repository::tests::world::{self, Native, SECRET, World};
 
 /// The Repository as the lane reaches it.
 struct Hand(Rc<RefCell<World>>);
@@ -133,7 +129,7 @@ impl Yard {
         };
         run.mac = token::sign_with(&token, &run.signed_text());
         let runner = RunnerId::new("runner").unwrap();
-        self.call(&wire::Report { run, runner, log_tail: String::new(), fault: None })
+        self.call(&wire::Report { run, runner, log_tail: "the end of it".into(), fault: None })
     }
 
     /// Drives and runs, each run judged by the files of its tree, until nothing moves.
@@ -306,6 +302,9 @@ fn the_guilty_change_is_sent_back_and_the_others_land() {
     assert!(status.entries[0].reason.contains("t1"));
     let events = block_on(yard.world.borrow().wired.call("board:click", &Events { after: 0 })).unwrap();
     let change = Some(ChangeId::new("very-bad-one").unwrap());
+    let keys = yard.world.borrow().blobs.keys();
+    let has_log = |run: &yard_common::RunId| keys.contains(&format!("click/logs/{run}.log"));
+    assert!(status.entries[0].runs.iter().all(has_log), "the runs that prove it have their logs: {keys:?}");
     let told = |event: &Event| event.kind == "needs-author" && event.change == change;
     assert!(events.events.iter().any(|(_, event)| told(event)), "{events:?}");
 }
