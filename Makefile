@@ -29,7 +29,7 @@ test-rust: setup
 	cargo test --locked --manifest-path scripts/bindgen/Cargo.toml --target-dir .toolchain/bindgen
 
 test-platform: build
-	node --test --test-concurrency=1 scripts/test/
+	node --test --test-concurrency=1 scripts/test/*.test.mjs
 
 bench-landing: build ## landings per second against git itself, into target/figures/landing.jsonl
 	@scripts/bench-landing
