@@ -54,9 +54,7 @@ impl Bearer {
 }
 
 fn other_fork(bound: &ForkName) -> Refusal {
-    Refusal::Forbidden {
-        needs: format!("submit for another fork (it is bound to the fork {bound:?}; push there)"),
-    }
+    Refusal::Forbidden { needs: format!("submit for another fork: it is bound to the fork {bound}") }
 }
 
 /// The token in an `Authorization` header: `Bearer TOKEN`, or git's `Basic` with the token as password.

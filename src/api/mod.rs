@@ -297,3 +297,6 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
         E::InfoRefs | E::UploadPack | E::ReceivePack => Err(Refusal::Internal { during: "routing".into() }),
     }
 }
+
+#[cfg(test)]
+mod tests;
