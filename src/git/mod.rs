@@ -102,3 +102,6 @@ fn may_push(call: &Call<'_>, remote: &Remote) -> Result<(), Refusal> {
     }
     bearer.may_write(remote.fork.as_ref())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::sink::Sink;
+use super::*;
+use crate::api::{Admitted, Ask, admit};
+use yard_common::{Millis, RefName, RepoName};
+use yard_git::pack::PackWriter;
+use yard_git::pack::receive::{Limits, Progress, Resolver, Scanner};
+use yard_git::{Kind, MemoryObjects, hash};
+use yard_objects::native::{Fails, MemoryBlobs, MemoryIndex, NativeSql, Wired, block_on};
+use yard_objects::{Blobs as _, Board, Object, Registry, Repository, repository};
+use yard_transfer::pktline::{Decoder, FLUSH, Packet, write_data, write_line};
+
+const SECRET: &str = "a secret";
+
+struct Native {
+    wired: Rc<Wired>,
+    blobs: Rc<MemoryBlobs>,
+    index: Rc<MemoryIndex>,
+    drawn: Cell<u64>,
+}
+
+impl repository::Platform for Native {
+    type Sql = NativeSql;
+    type Blobs = Rc<MemoryBlobs>;
+    type Index = Rc<MemoryIndex>;
+    type Calls = Rc<Wired>;
+}
+
+struct MemorySink(Rc<MemoryBlobs>, String, Vec<u8>);
+
+impl Sink for MemorySink {
+    async fn write(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
+        self.2.extend_from_slice(chunk);
+        Ok(())
+    }
+
+    async fn finish(self) -> Result<u64, Refusal> {
+        let length = self.2.len() as u64;
+        self.0.put(&self.1, self.2).await?;
+        Ok(length)
+    }
+
+    async fn abort(self) {}
+}
+
+impl Platform for Native {
+    type Calls = Rc<Wired>;
+    type Blobs = Rc<MemoryBlobs>;
+    type Index = Rc<MemoryIndex>;
+    type Sink = MemorySink;
+
+    fn calls(&self) -> &Rc<Wired> {
+        &self.wired
+    }
+
+    fn blobs(&self) -> &Rc<MemoryBlobs> {
+        &self.blobs
+    }
+
+    fn index(&self) -> &Rc<MemoryIndex> {
+        &self.index
+    }
+
+    fn sink(&self, key: &str) -> MemorySink {
+        MemorySink(Rc::clone(&self.blobs), key.to_owned(), Vec::new())
+    }
+
+    fn random(&self) -> u64 {
+        self.drawn.set(self.drawn.get() + 1);
+        self.drawn.get()
+    }
+}
+
+struct Bytes(std::vec::IntoIter<Vec<u8>>);
+
+impl Body for Bytes {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Refusal> {
+        Ok(self.0.next())
+    }
+}
+
+fn bytes(all: &[u8]) -> Bytes {
+    Bytes(all.chunks(1000).map(<[u8]>::to_vec).collect::<Vec<_>>().into_iter())
+}
+
+/// A platform with the repository `name`; each test has its own name, for caches are the isolate's.
+fn event(name: &str) -> Event<Native> {
+    let (wired, blobs) = (Rc::new(Wired::default()), Rc::new(MemoryBlobs::default()));
+    let index = Rc::new(MemoryIndex::new().unwrap());
+    let sql = || NativeSql::new().unwrap();
+    let host: Repository<Native> =
+        Repository::new(sql(), Rc::clone(&blobs), Rc::clone(&index), Rc::clone(&wired), SECRET.into());
+    let object: Rc<dyn Object> = Rc::new(host);
+    wired.insert(&format!("repo:{name}"), object);
+    wired.insert(&format!("board:{name}"), Rc::new(Board::new(sql())));
+    wired.insert("registry", Rc::new(Registry::new(sql())));
+    let platform = Native { wired, blobs, index, drawn: Cell::new(0) };
+    let create = yard_wire::repository::Create {
+        repo: RepoName::new(name).unwrap(),
+        fork: None,
+        default_branch: RefName::new("refs/heads/main").unwrap(),
+        refs: Vec::new(),
+    };
+    block_on(platform.wired.call(&format!("repo:{name}"), &create)).unwrap();
+    Event {
+        platform,
+        secret: SECRET.into(),
+        now: Millis(1_700_000_000_000),
+        origin: "https://yard".into(),
+        hints: RefCell::default(),
+    }
+}
+
+fn ask(path: &str) -> Ask {
+    let claims = yard_wire::token::Claims {
+        id: yard_common::TokenId::new("t").unwrap(),
+        repo: None,
+        fork: None,
+        scopes: vec![Scope::Admin],
+        expires: Millis(u64::MAX >> 12),
+    };
+    let token = yard_wire::token::issue(SECRET.as_bytes(), &claims);
+    let mut ask = Ask { verb: "POST".into(), path: path.into(), ..Ask::default() };
+    ask.headers.insert("authorization".into(), format!("Bearer {token}"));
+    ask.headers.insert("git-protocol".into(), "version=2".into());
+    ask
+}
+
+fn push(event: &Event<Native>, name: &str, reference: &str, tip: ObjectId, pack: &[u8]) -> String {
+    let ask = ask(&format!("/{name}.git/git-receive-pack"));
+    let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
+    let mut body = Vec::new();
+    write_data(&mut body, format!("{} {tip} {reference}\0report-status", ObjectId::ZERO).as_bytes());
+    body.extend_from_slice(FLUSH);
+    body.extend_from_slice(pack);
+    String::from_utf8_lossy(&block_on(receive(event, &call, bytes(&body))).body).into_owned()
+}
+
+/// Fetches `want` and gives the ids in the pack that came, deltas resolved.
+fn fetch(event: &Event<Native>, name: &str, want: ObjectId, have: Option<ObjectId>) -> Vec<ObjectId> {
+    let ask = ask(&format!("/{name}.git/git-upload-pack"));
+    let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
+    let mut body = Vec::new();
+    write_line(&mut body, "command=fetch");
+    body.extend_from_slice(b"0001");
+    write_line(&mut body, "ofs-delta");
+    write_line(&mut body, &format!("want {want}"));
+    have.iter().for_each(|id| write_line(&mut body, &format!("have {id}")));
+    write_line(&mut body, "done");
+    body.extend_from_slice(FLUSH);
+    let Ok(Upload::Stream(mut emitter)) = block_on(upload(event, &call, bytes(&body))) else {
+        panic!("no pack came")
+    };
+    let mut decoder = Decoder::default();
+    while let Some(piece) = block_on(emitter.next()) {
+        decoder.push(&piece);
+    }
+    let mut scanner = Scanner::new(Limits::default());
+    let mut pack = Vec::new();
+    while let Some(packet) = decoder.next_packet().unwrap() {
+        if let Packet::Data([1, data @ ..]) = packet {
+            scanner.feed(data).unwrap();
+            pack.extend_from_slice(data);
+        }
+    }
+    let mut resolver = Resolver::new(scanner.finish().unwrap()).unwrap();
+    match resolver.step(&pack, &MemoryObjects::default()).unwrap() {
+        Progress::Done(received) => received.objects.iter().map(|object| object.id).collect(),
+        Progress::Need { .. } => panic!("the pack is not whole"),
+    }
+}
+
+/// One commit with one file: its id, its tree, its blob.
+fn commit(writer: &mut PackWriter, parent: Option<ObjectId>, text: &str) -> [ObjectId; 3] {
+    let blob = hash(Kind::Blob, text.as_bytes());
+    writer.add(blob, Kind::Blob, text.as_bytes());
+    let mut tree = Vec::new();
+    yard_git::tree::push_entry(&mut tree, b"100644", b"f", &blob);
+    let tree_id = hash(Kind::Tree, &tree);
+    writer.add(tree_id, Kind::Tree, &tree);
+    let parent = parent.map_or_else(String::new, |id| format!("parent {id}\n"));
+    let who = "A <a@x> 1700000000 +0000";
+    let data = format!("tree {tree_id}\n{parent}author {who}\ncommitter {who}\n\n{text}\n");
+    let id = hash(Kind::Commit, data.as_bytes());
+    writer.add(id, Kind::Commit, data.as_bytes());
+    [id, tree_id, blob]
+}
+
+fn sorted(ids: impl IntoIterator<Item = ObjectId>) -> Vec<ObjectId> {
+    let mut ids: Vec<_> = ids.into_iter().collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn what_was_pushed_is_fetched_at_once_whole_and_as_a_difference() {
+    let event = event("whole");
+    let mut writer = PackWriter::in_memory();
+    let one = commit(&mut writer, None, "one");
+    let answer = push(&event, "whole", "refs/heads/main", one[0], &writer.finish().unwrap().rest);
+    assert!(answer.contains("unpack ok") && answer.contains("ok refs/heads/main"), "{answer}");
+    assert_eq!(fetch(&event, "whole", one[0], None), sorted(one));
+    let mut writer = PackWriter::in_memory();
+    let two = commit(&mut writer, Some(one[0]), "two");
+    push(&event, "whole", "refs/heads/next", two[0], &writer.finish().unwrap().rest);
+    assert_eq!(fetch(&event, "whole", two[0], None), sorted(one.into_iter().chain(two)));
+    assert_eq!(fetch(&event, "whole", two[0], Some(one[0])), sorted(two));
+    assert!(!event.hints.borrow().is_empty(), "a push to the repository wakes its lane");
+}
+
+#[test]
+fn a_push_that_is_cut_or_not_connected_changes_nothing_and_leaves_nothing() {
+    let event = event("nothing");
+    let mut writer = PackWriter::in_memory();
+    let one = commit(&mut writer, None, "one");
+    let pack = writer.finish().unwrap().rest;
+    let cut = push(&event, "nothing", "refs/heads/main", one[0], &pack[..pack.len() - 25]);
+    assert!(cut.contains("unpack the pack is cut"), "{cut}");
+    let mut writer = PackWriter::in_memory();
+    let orphan = commit(&mut writer, Some(ObjectId([9; 20])), "two");
+    let answer = push(&event, "nothing", "refs/heads/main", orphan[0], &writer.finish().unwrap().rest);
+    assert!(answer.contains("missing necessary objects"), "{answer}");
+    assert_eq!(event.platform.blobs.keys(), Vec::<String>::new());
+}
+
+#[test]
+fn a_push_that_meets_a_lost_call_is_told_and_succeeds_when_repeated() {
+    let event = event("lost");
+    let mut writer = PackWriter::in_memory();
+    let one = commit(&mut writer, None, "one");
+    let pack = writer.finish().unwrap().rest;
+    event.platform.wired.faults.fail_next(Fails::After);
+    let lost = push(&event, "lost", "refs/heads/main", one[0], &pack);
+    // The first call that is lost is the reading of refs: the client is told and pushes again.
+    assert!(lost.contains("unpack the platform failed"), "{lost}");
+    let again = push(&event, "lost", "refs/heads/main", one[0], &pack);
+    assert!(again.contains("ok refs/heads/main"), "{again}");
+    assert_eq!(fetch(&event, "lost", one[0], None), sorted(one));
+}
