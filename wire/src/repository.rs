@@ -523,6 +523,14 @@ pub struct Revoke {
 }
 method!(Revoke, "revoke", ());
 
+/// Is a token still good here? Asked before what carries no token itself; refused as unauthenticated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckToken {
+    /// Its id.
+    pub token: TokenId,
+}
+method!(CheckToken, "check-token", ());
+
 /// Asks for what the sweep would do now: effects not yet done (0 = quiet), staged packs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {}
