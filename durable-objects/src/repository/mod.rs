@@ -204,6 +204,9 @@ impl<P: Platform> Repository<P> {
             "do" => reply::<wire::Do>(&self.act(request(body)?, now).await?),
             "changes" => answer!(wire::Changes, |asked: wire::Changes| self.changes(&asked)),
             "facts" => answer!(wire::Facts, |asked: wire::Facts| self.facts(&asked)),
+            "check-token" => {
+                answer!(wire::CheckToken, |asked: wire::CheckToken| self.not_revoked(Some(&asked.token)))
+            }
             "revoke" => answer!(wire::Revoke, |asked: wire::Revoke| self.revoke(&asked)),
             "sweep" => answer!(wire::Sweep, |_| self.sweep()),
             other => Err(no_method(other)),
