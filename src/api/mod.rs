@@ -14,7 +14,9 @@ use serde::de::DeserializeOwned;
 use yard_common::limits::API_REQUEST_BYTES_MAX;
 use yard_common::{BadId, ForkName, IdempotencyKey, LaneName, Millis, Refusal, RepoName};
 use yard_objects::{Blobs, Calls, Index};
-use yard_wire::{lane, names};
+use yard_wire::lane;
+use yard_wire::names::{self, Remote};
+use yard_wire::repository::CheckToken;
 
 use crate::auth::{self, Bearer};
 use crate::git::sink::Sink;
@@ -257,9 +259,22 @@ pub async fn answer<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Answer {
         let (size, limit) = (size as u64, API_REQUEST_BYTES_MAX as u64);
         Err(Refusal::TooLarge { what: "the request (send fewer changes at once)".into(), size, limit })
     } else {
-        dispatch(event, call).await
+        match not_revoked(event, call).await {
+            Ok(()) => dispatch(event, call).await,
+            Err(refusal) => Err(refusal),
+        }
     };
     answered.unwrap_or_else(|refusal| respond::refused(call.named(refusal)))
+}
+
+/// Asks the repository whether the token is revoked, where what follows does not ask by itself.
+async fn not_revoked<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<(), Refusal> {
+    let asks_itself = matches!(call.route.endpoint, Endpoint::SubmitChanges | Endpoint::CreateFork);
+    let (Some(bearer), Some(repo), false) = (&call.bearer, repo_of(&call.parts)?, asks_itself) else {
+        return Ok(());
+    };
+    let check = CheckToken { token: bearer.id().clone() };
+    event.calls().call(&names::repository(&Remote::parent(repo)), &check).await
 }
 
 async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {

@@ -239,3 +239,23 @@ fn a_push_that_meets_a_lost_call_is_told_and_succeeds_when_repeated() {
     assert!(again.contains("ok refs/heads/main"), "{again}");
     assert_eq!(fetch(&event, "lost", one[0], None), sorted(one));
 }
+
+#[test]
+fn a_revoked_token_reads_nothing_and_pushes_nothing() {
+    let event = event("revoked");
+    let revoke = yard_wire::repository::Revoke { token: yard_common::TokenId::new("t").unwrap() };
+    let status = || {
+        let mut ask = ask("/api/repos/revoked/changes");
+        ask.verb = "GET".into();
+        let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
+        block_on(crate::api::answer(&event, &call)).status
+    };
+    assert_eq!(status(), 200);
+    block_on(event.platform.wired.call("repo:revoked", &revoke)).unwrap();
+    assert_eq!(status(), 401);
+    let mut writer = PackWriter::in_memory();
+    let one = commit(&mut writer, None, "one");
+    let answer = push(&event, "revoked", "refs/heads/main", one[0], &writer.finish().unwrap().rest);
+    assert!(answer.contains("revoked"), "{answer}");
+    assert_eq!(event.platform.blobs.keys(), Vec::<String>::new());
+}
