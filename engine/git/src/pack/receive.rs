@@ -5,14 +5,18 @@
 //! asking for ranges of the stored pack and, for a thin pack, for the objects that it builds on.
 //! The outcome ([`Received`]) has the object table, the index, and what the pack's objects refer to.
 //!
-//! Memory: 60 bytes an entry, 21 for each distinct reference, one object above the cache of bases:
-//! with the default limits about 250,000 * 60 B + 10 MB + 24 MiB + 2 * 16 MiB = 80 MB at the very worst,
-//! a few MB for a usual push.
+//! Reads: where the pack is not whole at hand, pass 2 reads it in sweeps, front to back, each byte of a
+//! sweep once: one for each 24 MiB of deltas and their bases, so at most four times the pack in all.
+//!
+//! Memory: 76 bytes an entry, 21 for each distinct reference, the stash of a sweep, the cache of bases, a
+//! delta and the object it makes: with the default limits about 250,000 * 76 B + 10 MB + 24 MiB + 16 MiB +
+//! 2 * 16 MiB = 100 MB at the very worst, a few MB for a usual push. The caller's windows come on top;
+//! [`NEED_BYTES_MAX`] of them are enough.
 
 use std::ops::Range;
 
 use yard_common::ObjectId;
-use yard_common::limits::{PUSH_OBJECTS_MAX, PUSH_PACK_BYTES_MAX};
+use yard_common::limits::{OBJECT_BYTES_MAX, PUSH_OBJECTS_MAX, PUSH_PACK_BYTES_MAX};
 
 use super::PackError;
 use super::header::Content;
@@ -24,6 +28,7 @@ use crate::object::{Hasher, Kind};
 mod inspect;
 mod resolve;
 mod scan;
+mod stash;
 
 pub use resolve::Resolver;
 pub use scan::Scanner;
@@ -32,13 +37,19 @@ pub use scan::Scanner;
 pub const INFLATED_BYTES_MAX: u64 = 4 << 30;
 /// Bytes of bases that are made again because the cache let them go: a bound on a hostile pack's work.
 pub const REMADE_BYTES_MAX: u64 = 8 << 30;
-/// Inflated bases kept while deltas are resolved.
-pub const BASES_BYTES_MAX: usize = 24 * 1024 * 1024;
-/// Ranges asked for in one step; the caller must hold them all for the next one. One object that
-/// needs more gets more.
+/// Bytes asked for in all, as times the pack's: packs of git take four at most, a hostile one might take
+/// as many as its chains are deep.
+pub const READ_TIMES_MAX: u64 = 64;
+/// Inflated bases kept while deltas are resolved: one of the largest, or many.
+pub const BASES_BYTES_MAX: usize = OBJECT_BYTES_MAX + 64 * 1024;
+/// Compressed bytes that one sweep collects: four sweeps see all of 95 MiB.
+pub const STASH_BYTES_MAX: u64 = 24 * 1024 * 1024;
+/// Ranges asked for in one step, in bytes; the caller must hold them all for the next one.
 pub const NEED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Objects that a thin pack builds on, in bytes: they are held until the pack is complete.
 pub const EXTERNAL_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+const _: () = assert!(STASH_BYTES_MAX * 4 >= PUSH_PACK_BYTES_MAX);
 
 /// What is taken at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +93,10 @@ struct Entry {
 /// No base.
 const WHOLE: u32 = u32::MAX;
 
+fn place(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
 /// What pass 1 knows of the pack.
 #[derive(Debug)]
 pub struct Scanned {
@@ -105,6 +120,14 @@ impl Scanned {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.end + 20
+    }
+
+    /// Where an entry's compressed stream lies.
+    fn stream_range(&self, at: u32) -> Result<Range<u64>, PackError> {
+        let wrong = PackError::Misuse { why: "an entry's number is wrong" };
+        let entry = self.entries.get(place(at)).ok_or(wrong)?;
+        let end = self.entries.get(place(at) + 1).map_or(self.end, |next| next.offset);
+        Ok(entry.offset + u64::from(entry.header_len)..end)
     }
 
     /// Objects that deltas name as their base and that are not whole in the pack: what pass 2 is likely
@@ -131,7 +154,7 @@ pub enum Progress {
     Done(Box<Received>),
     /// Not yet: give these and call again.
     Need {
-        /// Ranges of the pack, at most [`NEED_BYTES_MAX`] together if no single object needs more.
+        /// Ranges of the pack in order, at most [`NEED_BYTES_MAX`] together.
         ranges: Vec<Range<u64>>,
         /// Objects from outside the pack. Give those that are known; some may be in the pack itself.
         bases: Missing,

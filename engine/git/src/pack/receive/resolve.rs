@@ -1,10 +1,13 @@
 //! Pass 2: deltas become objects.
 //!
 //! Depth first from the whole objects, so that a base is in the cache while its children are made;
-//! one that was let go is made again from its own chain.
+//! one that was let go is made again from its own chain. A family of deltas may be strewn over the
+//! whole pack: where not all of it is at hand, a sweep reads front to back and collects the compressed
+//! streams of as many families as the stash holds, and they are resolved from there. Families come in
+//! the order of their roots, and a delta stands after its base in what git writes, so a sweep starts
+//! where the one before it stopped starting families.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use yard_common::ObjectId;
@@ -12,12 +15,13 @@ use yard_common::limits::OBJECT_BYTES_MAX;
 
 use super::super::header::{self, Content};
 use super::super::index::IndexEntry;
-use super::super::read::{PackBytes, Read, WINDOW_BYTES_MIN, inflate_at, windows};
+use super::super::read::{PackBytes, Read, inflate_at};
 use super::super::zlib::{Deflater, Inflater};
 use super::super::{CHAIN_DEPTH_MAX, PackError, delta};
+use super::stash::{Plan, Stash, cost};
 use super::{
-    BASES_BYTES_MAX, EXTERNAL_BYTES_MAX, Entry, NEED_BYTES_MAX, Progress, REMADE_BYTES_MAX, Received,
-    ReceivedObject, Scanned, WHOLE,
+    BASES_BYTES_MAX, EXTERNAL_BYTES_MAX, Entry, Progress, READ_TIMES_MAX, REMADE_BYTES_MAX, Received,
+    ReceivedObject, STASH_BYTES_MAX, Scanned, WHOLE, place,
 };
 use crate::cache::ByteCache;
 use crate::error::Missing;
@@ -40,18 +44,24 @@ pub struct Resolver {
     asked: BTreeSet<ObjectId>,
     cache: ByteCache<u32>,
     inflater: Inflater,
+    /// The streams of the present sweep.
+    stash: Stash,
+    /// Bytes that a sweep collects.
+    pub(super) stash_bytes: u64,
+    /// Is the whole pack at hand? Then there are no sweeps.
+    whole: bool,
     /// Bytes of bases made again.
     remade: u64,
+    /// Objects made, bases made again included: a sweep that adds none is the last.
+    made: u64,
+    /// Bytes of the pack asked for.
+    asked_bytes: u64,
 }
 
 impl std::fmt::Debug for Resolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Resolver({} of {} to go)", self.unresolved, self.scanned.entries.len())
     }
-}
-
-fn place(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn number(place: usize) -> u32 {
@@ -95,7 +105,12 @@ impl Resolver {
             asked: BTreeSet::new(),
             cache: ByteCache::new(BASES_BYTES_MAX),
             inflater: Inflater::new(),
+            stash: Stash::default(),
+            stash_bytes: STASH_BYTES_MAX,
+            whole: false,
             remade: 0,
+            made: 0,
+            asked_bytes: 0,
         };
         for at in (0..resolver.scanned.entries.len()).rev() {
             if let Some(entry) = resolver.scanned.entries.get(at).filter(|entry| entry.kind.is_some()) {
@@ -128,18 +143,30 @@ impl Resolver {
         bytes: &B,
         objects: &impl Objects,
     ) -> Result<Progress, PackError> {
+        self.whole = bytes.at(0).len() as u64 >= self.scanned.end;
         loop {
-            while let Some(child) = self.todo.last().copied() {
-                if !self.resolve(bytes, child)? {
-                    let ranges = self.needed(bytes);
-                    if ranges.is_empty() {
-                        return Err(PackError::Misuse { why: "an entry's bytes end before its stream" });
-                    }
-                    return Ok(Progress::Need { ranges, bases: Missing::default() });
+            let ranges = self.stash.fill(bytes, &self.scanned)?;
+            if !ranges.is_empty() {
+                self.asked_bytes += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+                let limit = self.scanned.bytes().saturating_mul(READ_TIMES_MAX);
+                if self.asked_bytes > limit {
+                    let (what, size) = ("what must be read to resolve the pack's deltas", self.asked_bytes);
+                    return Err(PackError::TooLarge { what, size, limit });
                 }
+                return Ok(Progress::Need { ranges, bases: Missing::default() });
             }
+            let made = self.made;
+            self.resolve_at_hand(bytes)?;
             if self.unresolved == 0 {
                 return self.finish().map(|received| Progress::Done(Box::new(received)));
+            }
+            if !self.todo.is_empty() {
+                if self.made == made && !self.stash.is_empty() {
+                    return Err(PackError::Misuse { why: "an entry's bytes end before its stream" });
+                }
+                self.stash = Stash::default();
+                self.stash = Stash::new(&self.scanned, self.plan()?)?;
+                continue;
             }
             let bases = self.take_externals(objects)?;
             if !self.todo.is_empty() {
@@ -223,12 +250,26 @@ impl Resolver {
         Ok(!children.is_empty())
     }
 
-    /// Resolves the last of `todo`; `false` when bytes are not at hand.
+    /// Resolves what can be resolved of `todo`, depth first; the rest stays, in its order.
+    fn resolve_at_hand<B: PackBytes + ?Sized>(&mut self, bytes: &B) -> Result<(), PackError> {
+        let mut later = Vec::new();
+        while let Some(child) = self.todo.pop() {
+            let is_at_hand = self.whole || self.stash.stream(child).is_some();
+            if !is_at_hand || !self.resolve(bytes, child)? {
+                later.push(child);
+            }
+        }
+        later.reverse();
+        self.todo = later;
+        Ok(())
+    }
+
+    /// Resolves a delta whose base is known; `false` when bytes are not at hand.
     fn resolve<B: PackBytes + ?Sized>(&mut self, bytes: &B, child: u32) -> Result<bool, PackError> {
         let entry = *self.entry(child)?;
         let fault = |why| PackError::Entry { offset: entry.offset, why };
         let Some(base) = self.object(bytes, entry.base)? else { return Ok(false) };
-        let Some(delta) = self.stream(bytes, &entry)? else { return Ok(false) };
+        let Some(delta) = self.stream(bytes, child)? else { return Ok(false) };
         let data = delta::apply(&base.data, &delta, OBJECT_BYTES_MAX).map_err(fault)?;
         let id = try_hash(base.kind, &data).map_err(|_| fault("it carries a SHA-1 collision attack"))?;
         self.scanned.inspected.inspect(id, base.kind, &data)?;
@@ -236,7 +277,7 @@ impl Resolver {
             entry.kind = Some(base.kind);
             entry.id = id;
         }
-        self.todo.pop();
+        self.made += 1;
         self.unresolved -= 1;
         if self.push_children(child, id, entry.depth)? {
             self.cache.insert(child, Arc::new(Object { kind: base.kind, data }));
@@ -262,7 +303,8 @@ impl Resolver {
             let entry = *self.entry(cursor)?;
             if entry.base == WHOLE {
                 let kind = entry.kind.ok_or(PackError::Misuse { why: "a base is not resolved" })?;
-                let Some(data) = self.stream(bytes, &entry)? else { return Ok(None) };
+                let Some(data) = self.stream(bytes, cursor)? else { return Ok(None) };
+                self.made += 1;
                 let object = Arc::new(Object { kind, data });
                 self.cache.insert(cursor, Arc::clone(&object));
                 break object;
@@ -271,10 +313,11 @@ impl Resolver {
             cursor = entry.base;
         };
         while let Some(link) = chain.pop() {
-            let entry = *self.entry(link)?;
-            let Some(delta) = self.stream(bytes, &entry)? else { return Ok(None) };
+            let offset = self.entry(link)?.offset;
+            let Some(delta) = self.stream(bytes, link)? else { return Ok(None) };
             let data = delta::apply(&object.data, &delta, OBJECT_BYTES_MAX)
-                .map_err(|why| PackError::Entry { offset: entry.offset, why })?;
+                .map_err(|why| PackError::Entry { offset, why })?;
+            self.made += 1;
             self.remade += data.len() as u64;
             if self.remade > REMADE_BYTES_MAX {
                 let (what, limit) = ("the work on the pack's deltas", REMADE_BYTES_MAX);
@@ -287,62 +330,96 @@ impl Resolver {
     }
 
     /// The inflated stream of an entry; `None` when its bytes are not at hand.
-    fn stream<B: PackBytes + ?Sized>(
-        &mut self,
-        bytes: &B,
-        entry: &Entry,
-    ) -> Result<Option<Vec<u8>>, PackError> {
+    fn stream<B: PackBytes + ?Sized>(&mut self, bytes: &B, at: u32) -> Result<Option<Vec<u8>>, PackError> {
+        let entry = *self.entry(at)?;
+        let size = u64::from(entry.stream_size);
         let start = entry.offset + u64::from(entry.header_len);
-        match inflate_at(&mut self.inflater, bytes, start, u64::from(entry.stream_size))? {
+        let read = if self.whole {
+            inflate_at(&mut self.inflater, bytes, start, size)?
+        } else {
+            let Some(stream) = self.stash.stream(at) else { return Ok(None) };
+            inflate_at(&mut self.inflater, stream, 0, size).map_err(|fault| match fault {
+                PackError::Entry { why, .. } => PackError::Entry { offset: start, why },
+                other => other,
+            })?
+        };
+        match read {
             Read::Done((data, _)) => Ok(Some(data)),
             Read::Lacks(_) => Ok(None),
         }
     }
 
-    fn span(&self, at: u32) -> Option<Range<u64>> {
-        let start = self.scanned.entries.get(place(at))?.offset;
-        let end = self.scanned.entries.get(place(at) + 1).map_or(self.scanned.end, |next| next.offset);
-        Some(start..end)
+    /// Chooses what the next sweep collects.
+    ///
+    /// Where no delta names its base by place, families are not known beforehand: then deltas on bases that
+    /// are not known yet come along, in pack order, in up to half of the stash or what else is free of it.
+    fn plan(&self) -> Result<Plan, PackError> {
+        let is_stray = |entry: &Entry| entry.kind.is_none() && entry.base == WHOLE;
+        let by_id = self.by_id.iter().map(|pair| pair.1).filter(|_| self.by_place.is_empty());
+        let mut strays: Vec<u32> = by_id.filter(|at| self.entry(*at).is_ok_and(is_stray)).collect();
+        strays.sort_unstable();
+        let mut stray_bytes = 0;
+        for stray in &strays {
+            stray_bytes += cost(&self.scanned, *stray)?;
+        }
+        let kept = stray_bytes.min(self.stash_bytes / 2);
+        let mut plan = Plan::new(self.scanned.entries.len(), self.stash_bytes - kept);
+        self.plan_families(&mut plan)?;
+        plan.add_room(kept);
+        for stray in strays {
+            if !plan.take(&self.scanned, stray, false)? {
+                break;
+            }
+        }
+        Ok(plan)
     }
 
-    /// The ranges that the next deltas need, in the order they will be made, up to [`NEED_BYTES_MAX`].
-    fn needed<B: PackBytes + ?Sized>(&self, bytes: &B) -> Vec<Range<u64>> {
-        let mut grid: BTreeSet<u64> = BTreeSet::new();
-        let mut ask = |span: Range<u64>| {
-            let mut at = span.start;
-            while at < span.end {
-                let there = bytes.at(at).len() as u64;
-                if there == 0 {
-                    grid.insert(at / WINDOW_BYTES_MIN);
-                    at = (at / WINDOW_BYTES_MIN + 1) * WINDOW_BYTES_MIN;
-                }
-                at += there;
-            }
-            grid.len() as u64 * WINDOW_BYTES_MIN
-        };
-        let mut asked = 0;
-        let mut seen = BTreeSet::new();
-        'next: for top in self.todo.iter().rev() {
-            // The base again, down its chain to what is in the cache.
-            let mut cursor = self.scanned.entries.get(place(*top)).map_or(WHOLE, |entry| entry.base);
-            while self.cache.get(&cursor).is_none() && seen.insert(cursor) {
-                let Some(span) = self.span(cursor) else { break };
-                asked = ask(span);
-                cursor = self.scanned.entries.get(place(cursor)).map_or(WHOLE, |entry| entry.base);
+    /// Chooses the families of the deltas that come next, as far as there is room.
+    fn plan_families(&self, plan: &mut Plan) -> Result<(), PackError> {
+        for (nth, top) in self.todo.iter().rev().enumerate() {
+            if !self.plan_base(plan, *top, nth == 0)? {
+                break;
             }
             // The delta itself, and those on it that name it by place.
-            let mut below = vec![*top];
+            let (mut below, mut even_so) = (vec![*top], nth == 0);
             while let Some(child) = below.pop() {
-                asked = self.span(child).map_or(asked, &mut ask);
-                if asked >= NEED_BYTES_MAX {
-                    break 'next;
+                if !plan.take(&self.scanned, child, even_so)? {
+                    return Ok(());
                 }
+                even_so = false;
                 below.extend(self.children_by_place(child).rev());
             }
         }
-        let ranges: Vec<_> =
-            grid.into_iter().map(|cell| cell * WINDOW_BYTES_MIN..(cell + 1) * WINDOW_BYTES_MIN).collect();
-        windows(&ranges, self.scanned.end + 20)
+        Ok(())
+    }
+
+    /// Chooses the chain that the base of `top` is made from; `false` when there is no room for all of it.
+    ///
+    /// The first of a sweep gets on even if its chain is larger than the stash: it starts from what is in
+    /// the cache, and the part that is made in this sweep is in the cache for the next one.
+    fn plan_base(&self, plan: &mut Plan, top: u32, is_first: bool) -> Result<bool, PackError> {
+        let (mut chain, mut total) = (Vec::new(), cost(&self.scanned, top)?);
+        let mut cursor = self.entry(top)?.base;
+        while let Some(entry) = self.scanned.entries.get(place(cursor)).filter(|_| !plan.has(cursor)) {
+            total += cost(&self.scanned, cursor)?;
+            chain.push(cursor);
+            cursor = entry.base;
+        }
+        if total > plan.room() {
+            if !is_first {
+                return Ok(false);
+            }
+            let cached = chain.iter().position(|link| self.cache.get(link).is_some());
+            chain.truncate(cached.unwrap_or(chain.len()));
+        }
+        let mut even_so = is_first;
+        while let Some(link) = chain.pop() {
+            if !plan.take(&self.scanned, link, even_so)? {
+                return Ok(false);
+            }
+            even_so = false;
+        }
+        Ok(true)
     }
 
     fn finish(&mut self) -> Result<Received, PackError> {

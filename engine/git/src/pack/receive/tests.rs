@@ -10,6 +10,10 @@ use crate::testing::{Folder, Random, git, git_text, real_repositories, run, samp
 use crate::tree::{TreeMode, encode};
 use crate::{Mode, Objects};
 
+mod sweeps;
+
+use sweeps::{assert_read_a_few_times, resolve_by_windows};
+
 const FILE: TreeMode = TreeMode::Leaf(Mode::File);
 
 fn scan(pack: &[u8], chunk: usize, limits: Limits) -> Result<Scanned, PackError> {
@@ -382,30 +386,6 @@ fn an_empty_pack_is_complete() {
     assert_eq!(received.index().unwrap(), index_by_git(&crafted(&[]), true));
 }
 
-/// Pass 2 over a pack of which only some windows are in memory.
-fn resolve_by_windows(pack: &[u8], limits: Limits, name: &str) -> Received {
-    let mut resolver = Resolver::new(scan(pack, 65536, limits).unwrap()).unwrap();
-    let (mut windows, mut rounds, mut asked) = (Windows::new(pack.len() as u64, 24 << 20), 0, 0);
-    let received = loop {
-        match resolver.step(&windows, &MemoryObjects::default()).unwrap() {
-            Progress::Done(received) => break *received,
-            Progress::Need { ranges, .. } => {
-                rounds += 1;
-                for range in ranges {
-                    asked += range.end - range.start;
-                    windows.insert(range.start, pack[range.start as usize..range.end as usize].to_vec());
-                }
-            }
-        }
-    };
-    let (rows, remade) = (received.objects.len(), resolver.remade_bytes());
-    let bytes = pack.len();
-    eprintln!(
-        "{name}: {rows} objects, {bytes} bytes; {rounds} rounds, {asked} bytes asked, {remade} remade"
-    );
-    received
-}
-
 #[test]
 fn real_histories_are_indexed_as_git_does_whole_and_thin() {
     let limits = Limits { pack_bytes_max: 1 << 30, ..Limits::default() };
@@ -416,7 +396,9 @@ fn real_histories_are_indexed_as_git_does_whole_and_thin() {
                 continue;
             }
             let pack = std::fs::read(&path).unwrap();
-            let received = resolve_by_windows(&pack, limits, &path.display().to_string());
+            let reading = resolve_by_windows(&pack, limits, STASH_BYTES_MAX);
+            assert_read_a_few_times(&reading, &pack, &path.display().to_string());
+            let received = reading.received;
             assert!(received.index().unwrap() == std::fs::read(path.with_extension("idx")).unwrap());
             // Some mirrors lack their largest files: exactly those are referred to and not there.
             for (id, _) in &received.outgoing {
