@@ -12,6 +12,7 @@ pub mod call;
 pub mod clock;
 pub mod index;
 pub mod lane;
+pub mod meter;
 pub mod pack_set;
 pub mod points;
 pub mod registry;

@@ -10,6 +10,7 @@ use yard_wire::problem::{CONTENT_TYPE, Problem};
 use crate::blobs::{BlobFault, Blobs};
 use crate::call::{Calls, Object, binding_of};
 use crate::index::{Index, IndexFault};
+use crate::meter::{Operation, count};
 use crate::sql::{INT_MAX, Row, Sql, SqlFault, Value};
 
 /// The bucket's binding.
@@ -53,6 +54,7 @@ fn from_js(value: SqlStorageValue) -> Result<Value, SqlFault> {
 
 impl Sql for WorkerSql {
     fn run(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, SqlFault> {
+        count(Operation::SqlStatements);
         let fault = |error: worker::Error| SqlFault(error.to_string());
         let params = params.iter().map(to_js).collect::<Result<Vec<_>, _>>()?;
         let cursor = self.0.exec(sql, params).map_err(fault)?;
@@ -80,6 +82,7 @@ impl R2 {
     }
 
     async fn read(&self, key: &str, range: Option<Range>) -> Result<Option<Vec<u8>>, BlobFault> {
+        count(Operation::R2Reads);
         let fault = |error: worker::Error| BlobFault(format!("{key}: {error}"));
         let mut request = self.0.get(key);
         if let Some(range) = range {
@@ -103,11 +106,13 @@ impl Blobs for R2 {
     }
 
     async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobFault> {
+        count(Operation::R2Writes);
         let done = self.0.put(key, bytes).execute().await;
         done.map(|_| ()).map_err(|error| BlobFault(format!("{key}: {error}")))
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobFault> {
+        count(Operation::R2Reads);
         let found = self.0.head(key).await.map_err(|error| BlobFault(format!("{key}: {error}")))?;
         Ok(found.map(|object| object.size()))
     }
@@ -116,6 +121,7 @@ impl Blobs for R2 {
         if keys.is_empty() {
             return Ok(());
         }
+        count(Operation::R2Deletes);
         let done = self.0.delete_multiple(keys.to_vec()).await;
         done.map_err(|error| BlobFault(error.to_string()))
     }
@@ -137,6 +143,7 @@ impl D1 {
 impl Index for D1 {
     #[allow(clippy::cast_precision_loss, reason = "numbers above 2^53 are refused before")]
     async fn run(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, IndexFault> {
+        count(Operation::D1Calls);
         let fault = |error: worker::Error| IndexFault(error.to_string());
         let bad = |fault: SqlFault| IndexFault(fault.0);
         let params: Vec<JsValue> = params
@@ -168,6 +175,7 @@ pub struct Stubs(pub Env);
 
 impl Stubs {
     async fn send(&self, name: &str, method: &str, body: String) -> worker::Result<Response> {
+        count(Operation::ObjectCalls);
         let stub = self.0.durable_object(binding_of(name))?.get_by_name(name)?;
         let headers = Headers::new();
         headers.set("content-type", "application/json")?;
