@@ -168,6 +168,8 @@ impl Resolver {
                 self.stash = Stash::new(&self.scanned, self.plan()?)?;
                 continue;
             }
+            // What the last sweep collected has no part in what comes from outside.
+            self.stash = Stash::default();
             let bases = self.take_externals(objects)?;
             if !self.todo.is_empty() {
                 continue;

@@ -126,10 +126,15 @@ fn families_that_are_only_known_by_id_are_read_once_if_the_stash_holds_them() {
 
 #[test]
 fn families_that_are_only_known_by_id_are_found_in_more_sweeps_if_it_does_not() {
-    let pack = scattered(100, 50, 600, true);
+    let pack = scattered(350, 50, 600, true);
     let reading = resolve_by_windows(&pack, Limits::default(), pack.len() as u64 / 2);
-    assert!(reading.asked <= 16 * pack.len() as u64, "{} of {}", reading.asked, pack.len());
-    eprintln!("by id: {} of {}", reading.asked, pack.len());
+    eprintln!(
+        "by id, stash of half the pack: {} rounds, {} of {}",
+        reading.rounds,
+        reading.asked,
+        pack.len()
+    );
+    assert!(reading.asked <= 6 * pack.len() as u64, "{} of {}", reading.asked, pack.len());
 }
 
 #[test]
@@ -163,4 +168,60 @@ fn a_delta_padded_with_empty_blocks_is_refused_before_it_is_kept() {
     let nowhere = Windows::new(pack.len() as u64, 1 << 20);
     let fault = resolver.step(&nowhere, &MemoryObjects::default()).unwrap_err().to_string();
     assert!(fault.contains("padded"), "{fault}");
+}
+
+#[test]
+fn a_pack_that_would_be_read_on_and_on_is_refused() {
+    let pack = scattered(350, 50, 600, true);
+    let mut resolver = Resolver::new(scan(&pack, 1 << 16, Limits::default()).unwrap()).unwrap();
+    resolver.stash_bytes = pack.len() as u64 / 60;
+    let (mut windows, mut asked) = (Windows::new(pack.len() as u64, 1 << 20), 0);
+    let fault = loop {
+        match resolver.step(&windows, &MemoryObjects::default()) {
+            Ok(Progress::Need { ranges, .. }) => {
+                for range in ranges {
+                    asked += range.end - range.start;
+                    windows.insert(range.start, pack[range.start as usize..range.end as usize].to_vec());
+                }
+                assert!(asked <= READ_TIMES_MAX * pack.len() as u64);
+            }
+            Ok(Progress::Done(_)) => panic!("{asked} bytes were enough"),
+            Err(fault) => break fault,
+        }
+    };
+    assert!(fault.to_string().contains("must be read"), "{fault}");
+}
+
+#[test]
+fn a_thin_pack_in_storage_is_resolved_as_one_in_memory() {
+    let folder = sample_repository(60);
+    let pack = pack_objects(&folder.0, &["--thin", "--delta-base-offset"], "main\n^main~20\n");
+    let base = objects_of(&folder.0, &["main~20"]);
+    let mut resolver = Resolver::new(scan(&pack, 1000, Limits::default()).unwrap()).unwrap();
+    resolver.stash_bytes = 2000;
+    let mut windows = Windows::new(pack.len() as u64, 64 * 1024);
+    let (mut hand, mut rounds) = (MemoryObjects::default(), 0);
+    let received = loop {
+        rounds += 1;
+        assert!(rounds < 100);
+        match resolver.step(&windows, &hand).unwrap() {
+            Progress::Done(received) => break *received,
+            Progress::Need { ranges, bases } => {
+                for range in ranges {
+                    // One byte short of the whole pack, which would need no sweep.
+                    let from = (range.start as usize).max(1);
+                    windows = Windows::new(pack.len() as u64, 64 * 1024);
+                    windows.insert(from as u64, pack[from..range.end as usize].to_vec());
+                }
+                for id in bases.0 {
+                    hand.insert(id, base.get(&id).unwrap());
+                }
+            }
+        }
+    };
+    let expected = receive_with(&pack, 1000, &base).unwrap();
+    assert!(received.is_thin() && received.outgoing == expected.outgoing);
+    assert_eq!(received.objects.len(), expected.objects.len());
+    let (complete, index) = received.complete(&pack).unwrap();
+    assert_eq!(index, index_by_git(&complete, false));
 }
