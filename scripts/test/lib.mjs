@@ -1,7 +1,7 @@
 // Starts scripts/serve.mjs for a test and sees to it that it ends.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -36,11 +36,11 @@ export function serve(t, ...args) {
   return { child, next, ended, errors: () => errors };
 }
 
-/** True while the process is there. */
+/** True while the process runs; one that has ended and waits for its parent to notice runs no more. */
 export function alive(pid) {
   try {
-    process.kill(pid, 0);
-    return true;
+    const [, state] = readFileSync(`/proc/${pid}/stat`, "utf8").match(/\) (\S)/);
+    return state !== "Z";
   } catch {
     return false;
   }
