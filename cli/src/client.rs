@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use yard_common::fact::Fact;
-use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName};
+use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, Version};
 use yard_wire::api::{
-    ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken, Reason, Record,
-    RepoReply, StatusReply, SubmitChanges, SubmitReply, TokenReply,
+    Approval, ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
+    Reason, Record, RepoReply, StatusReply, SubmitChanges, SubmitReply, TokenReply,
 };
 use yard_wire::board::EventsReply;
 use yard_wire::lane::{Lease, Renew, Report, StatusReply as LaneStatus, Work};
@@ -296,6 +296,19 @@ impl Client {
     ) -> Result<serde_json::Value, ClientError> {
         let body = Reason { reason: reason.to_owned() };
         self.post(&format!("/api/repos/{repo}/{act}"), &body)
+    }
+
+    /// Lets one version of a change touch the configuration.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn approve(
+        &self,
+        repo: &RepoName,
+        change: &ChangeId,
+        version: Version,
+    ) -> Result<serde_json::Value, ClientError> {
+        self.post(&format!("/api/repos/{repo}/changes/{change}/approve"), &Approval { version })
     }
 
     /// Leases paths.

@@ -2,7 +2,7 @@
 
 use yard_common::{ChangeId, Fence, IdempotencyKey, LaneName, Refusal};
 use yard_objects::Calls as _;
-use yard_wire::api::{ClaimReply, NewClaim, Reason};
+use yard_wire::api::{Approval, ClaimReply, NewClaim, Reason};
 use yard_wire::names::{self, Remote};
 use yard_wire::repository::{Act, Do};
 
@@ -25,6 +25,10 @@ fn act_of(call: &Call<'_>) -> Result<Act, Refusal> {
         E::HoldChange => Act::Hold { change: change()?, reason: Some(reason(call, "held by hand")?) },
         E::ReleaseChange => Act::Hold { change: change()?, reason: None },
         E::RequeueChange => Act::Requeue { change: change()? },
+        E::ApproveChange => {
+            let given: Approval = call.body()?;
+            Act::Approve { change: change()?, version: given.version }
+        }
         E::Freeze => Act::Freeze { reason: Some(reason(call, "frozen by an admin")?) },
         E::Thaw => Act::Freeze { reason: None },
         E::Protect => Act::Protect { protected: true },

@@ -282,6 +282,7 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
     match call.route.endpoint {
         E::Health => Ok(Answer::json(&serde_json::json!({ "ok": true }))),
         E::OpenApi => Ok(Answer::json(&openapi::document())),
+        E::Metrics => Ok(Answer::json(&yard_objects::meter::counts())),
         E::ProblemPage => Ok(respond::problem_page(call.text("problem"))),
         E::CreateRepo => repos::create(event, call).await,
         E::ListRepos => repos::list(event).await,
@@ -298,6 +299,7 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
         | E::HoldChange
         | E::ReleaseChange
         | E::RequeueChange
+        | E::ApproveChange
         | E::Freeze
         | E::Thaw
         | E::Protect

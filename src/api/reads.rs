@@ -141,7 +141,9 @@ pub(super) async fn landings<P: Platform>(event: &Event<P>, call: &Call<'_>) -> 
         after = last.0;
         found.extend(
             page.into_iter()
-                .filter(|(_, _, fact)| matches!(fact, Fact::Landed { .. } | Fact::DirectPush { .. })),
+                .filter(|(_, _, fact)| {
+                    matches!(fact, Fact::Submitted { .. } | Fact::Landed { .. } | Fact::DirectPush { .. })
+                }),
         );
         if found.len() >= limit {
             break;

@@ -32,12 +32,12 @@ fn not_allowed(endpoint: Endpoint) -> Option<String> {
     let here = Some("click");
     match endpoint {
         Health | OpenApi | ProblemPage => None,
-        CreateRepo | ListRepos => Some(token(&[Scope::Admin], here, None, 100)),
+        CreateRepo | ListRepos | Metrics => Some(token(&[Scope::Admin], here, None, 100)),
         RepoStatus | ListChanges | ShowChange | Landings | Records | LaneStatus | Events | InfoRefs
         | UploadPack => Some(token(&[Scope::Admin], Some("other"), None, 100)),
         CreateFork | SubmitChanges | CancelChange | HoldChange | ReleaseChange | RequeueChange | Claim
         | ReleaseClaim | ReceivePack => Some(token(&[Scope::Read, Scope::Run], here, None, 100)),
-        CreateToken | RevokeToken | Freeze | Thaw | Protect | Unprotect => {
+        CreateToken | RevokeToken | ApproveChange | Freeze | Thaw | Protect | Unprotect => {
             Some(token(&[Scope::Read, Scope::Submit, Scope::Run], here, None, 100))
         }
         Lease | Renew | Report => Some(token(&[Scope::Read, Scope::Submit], here, None, 100)),

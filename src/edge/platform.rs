@@ -3,6 +3,7 @@
 use worker::{Bucket, Env, MultipartUpload, UploadedPart};
 use yard_common::Refusal;
 use yard_objects::Blobs as _;
+use yard_objects::meter::{Operation, count};
 use yard_objects::worker::{D1, R2, Stubs};
 
 use crate::api::Platform;
@@ -76,12 +77,14 @@ impl R2Sink {
         let (upload, parts) = match &mut self.upload {
             Some(begun) => begun,
             none => {
+                count(Operation::R2Writes);
                 let begun = self.bucket.create_multipart_upload(&self.key).execute().await;
                 none.insert((begun.map_err(|error| fault("storing a pack", &error))?, Vec::new()))
             }
         };
         let number = u16::try_from(parts.len() + 1)
             .map_err(|_| Refusal::Internal { during: "counting parts".into() })?;
+        count(Operation::R2Writes);
         let part = upload
             .upload_part(number, bytes)
             .await
@@ -106,12 +109,14 @@ impl Sink for R2Sink {
     async fn finish(mut self) -> Result<u64, Refusal> {
         let last = std::mem::take(&mut self.held);
         if self.upload.is_none() {
+            count(Operation::R2Writes);
             let put = self.bucket.put(&self.key, last).execute().await;
             put.map_err(|error| fault("storing a pack", &error))?;
             return Ok(self.written);
         }
         self.part(last).await?;
         let Some((upload, parts)) = self.upload else { return Ok(self.written) };
+        count(Operation::R2Writes);
         if let Err(error) = upload.complete(parts).await {
             // The reply may be lost and the object be there.
             let there = R2(self.bucket.clone()).head(&self.key).await.ok().flatten();

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use futures_util::{StreamExt as _, stream};
 use worker::{Context, Env, Request, Response, Result};
 use yard_common::limits::API_REQUEST_BYTES_MAX;
+use yard_objects::meter::{Operation, count};
 use yard_objects::worker::platform;
 use yard_transfer::advertise::Service;
 use yard_wire::names;
@@ -31,6 +32,7 @@ const HEADERS: [&str; 9] = [
 ];
 
 pub async fn answer(mut request: Request, env: Env, context: &Context) -> Result<Response> {
+    count(Operation::Requests);
     // A body that is first touched after an await can fail: take hold of it now.
     let body = request.stream().ok();
     let url = request.url()?;

@@ -12,6 +12,8 @@
 //! | `GET /api/repos/{repo}/changes?before=&limit=` | | `Vec<ChangeStatus>` | read |
 //! | `GET /api/repos/{repo}/changes/{change}` | | [`ChangeDetail`] | read |
 //! | `POST /api/repos/{repo}/changes/{change}/{cancel,hold,release,requeue}` | [`Reason`] | `{}` | submit (own) or admin |
+//! | `POST /api/repos/{repo}/changes/{change}/approve` | [`Approval`] | `{}` | admin |
+//! | `GET /api/metrics` | | counts by name | platform admin |
 //! | `POST /api/repos/{repo}/{freeze,thaw,protect,unprotect}` | [`Reason`] | `{}` | admin |
 //! | `POST /api/repos/{repo}/claims` | [`NewClaim`] | [`ClaimReply`] | submit |
 //! | `DELETE /api/repos/{repo}/claims/{fence}` | | `{}` | submit |
@@ -234,6 +236,14 @@ pub struct Reason {
     /// Why.
     #[serde(default)]
     pub reason: String,
+}
+
+/// Lets one version of a change touch `.switchyard.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// The version that was read.
+    pub version: Version,
 }
 
 /// Leases paths.

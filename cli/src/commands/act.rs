@@ -1,7 +1,7 @@
 //! `yard cancel|hold|release|requeue CHANGE`, `yard freeze|thaw|protect|unprotect`.
 
 use anyhow::Result;
-use yard_common::ChangeId;
+use yard_common::{ChangeId, Version};
 
 use crate::output;
 use crate::place::Place;
@@ -22,6 +22,28 @@ pub struct RepoArgs {
     /// Why
     #[arg(long, default_value = "")]
     reason: String,
+}
+
+/// Arguments of `yard approve`.
+#[derive(Debug, clap::Args)]
+pub struct ApproveArgs {
+    /// The change
+    change: ChangeId,
+    /// The version that you have read
+    version: u64,
+}
+
+/// Lets a version touch the configuration.
+///
+/// # Errors
+/// When the platform refuses, with its reason.
+pub fn approve(place: &Place, args: &ApproveArgs) -> Result<()> {
+    let answer = place.client()?.approve(&place.repo()?, &args.change, Version(args.version))?;
+    if place.json {
+        return output::json(&answer);
+    }
+    println!("approved: {} v{}", args.change, args.version);
+    Ok(())
 }
 
 /// Does it to a change.

@@ -51,6 +51,8 @@ pub enum Command {
     Release(act::ChangeArgs),
     /// Offer a rewritten or sent-back change again as it is
     Requeue(act::ChangeArgs),
+    /// Let a version change .switchyard.toml (admins, after reading it)
+    Approve(act::ApproveArgs),
     /// Stop landing
     Freeze(act::RepoArgs),
     /// Let landing go on
@@ -86,6 +88,7 @@ pub fn run(yard: Yard) -> Result<()> {
         Command::Hold(args) => act::change(&place, "hold", &args),
         Command::Release(args) => act::change(&place, "release", &args),
         Command::Requeue(args) => act::change(&place, "requeue", &args),
+        Command::Approve(args) => act::approve(&place, &args),
         Command::Freeze(args) => act::repo(&place, "freeze", &args),
         Command::Thaw(args) => act::repo(&place, "thaw", &args),
         Command::Protect(args) => act::repo(&place, "protect", &args),
