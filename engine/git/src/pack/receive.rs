@@ -6,12 +6,14 @@
 //! The outcome ([`Received`]) has the object table, the index, and what the pack's objects refer to.
 //!
 //! Reads: where the pack is not whole at hand, pass 2 reads it in sweeps, front to back, each byte of a
-//! sweep once: one for each 24 MiB of deltas and their bases, so at most four times the pack in all.
+//! sweep once: one for each 24 MiB of deltas and their bases, so at most four times the pack in all where
+//! deltas name their bases by place. By id, families show only as they are resolved; if they do not fit in
+//! the stash together it takes more, [`READ_TIMES_MAX`] times the pack at most.
 //!
-//! Memory: 76 bytes an entry, 21 for each distinct reference, the stash of a sweep, the cache of bases, a
-//! delta and the object it makes: with the default limits about 250,000 * 76 B + 10 MB + 24 MiB + 16 MiB +
-//! 2 * 16 MiB = 100 MB at the very worst, a few MB for a usual push. The caller's windows come on top;
-//! [`NEED_BYTES_MAX`] of them are enough.
+//! Memory: 90 bytes an entry, 21 for each distinct reference, the stash of a sweep, the cache of bases, a
+//! delta and the object it makes: with the default limits 250,000 * 90 B + 10 MB + 24 MiB + 16 MiB +
+//! 2 * 16 MiB = 108 MB at the very worst, a few MB for a usual push. The caller's windows come on top, and
+//! [`NEED_BYTES_MAX`] of them are enough: a byte of a sweep is not looked at again.
 
 use std::ops::Range;
 
@@ -37,8 +39,7 @@ pub use scan::Scanner;
 pub const INFLATED_BYTES_MAX: u64 = 4 << 30;
 /// Bytes of bases that are made again because the cache let them go: a bound on a hostile pack's work.
 pub const REMADE_BYTES_MAX: u64 = 8 << 30;
-/// Bytes asked for in all, as times the pack's: packs of git take four at most, a hostile one might take
-/// as many as its chains are deep.
+/// Bytes asked for in all, as times the pack's: a bound for the host on what a hostile pack makes it read.
 pub const READ_TIMES_MAX: u64 = 64;
 /// Inflated bases kept while deltas are resolved: one of the largest, or many.
 pub const BASES_BYTES_MAX: usize = OBJECT_BYTES_MAX + 64 * 1024;
