@@ -139,12 +139,9 @@ pub(super) async fn landings<P: Platform>(event: &Event<P>, call: &Call<'_>) -> 
         let page = event.calls().call(&object, &Facts { after, limit: 500, change: None }).await?;
         let Some(last) = page.last() else { break };
         after = last.0;
-        found.extend(
-            page.into_iter()
-                .filter(|(_, _, fact)| {
-                    matches!(fact, Fact::Submitted { .. } | Fact::Landed { .. } | Fact::DirectPush { .. })
-                }),
-        );
+        found.extend(page.into_iter().filter(|(_, _, fact)| {
+            matches!(fact, Fact::Submitted { .. } | Fact::Landed { .. } | Fact::DirectPush { .. })
+        }));
         if found.len() >= limit {
             break;
         }
@@ -172,9 +169,9 @@ pub(super) async fn records<P: Platform>(event: &Event<P>, call: &Call<'_>) -> R
     Ok(Answer::json(&records))
 }
 
-/// Landed changes, newest first; a parameter that is null asks for nothing.
-const RECORDS: &str = "SELECT change, version, commit_id, fork, agent, title, task, attempt, seq, at FROM records \
-    WHERE repo = ?1 AND (?2 IS NULL OR seq < ?2) AND (?3 IS NULL OR agent = ?3) \
+/// Landed changes, newest first. A train has at most 500, so `seq * 1000 + place` orders them all; a parameter that is null asks for nothing.
+const RECORDS: &str = "SELECT change, version, commit_id, fork, agent, title, task, attempt, seq, at, \
+    seq * 1000 + place FROM records WHERE repo = ?1 AND (?2 IS NULL OR seq * 1000 + place < ?2) AND (?3 IS NULL OR agent = ?3) \
       AND (?4 IS NULL OR instr(lower(title || ' ' || task || ' ' || intent), lower(?4)) > 0) \
     ORDER BY seq DESC, place DESC LIMIT ?5";
 
@@ -190,5 +187,6 @@ fn record(row: &Row) -> Result<Record, SqlFault> {
         attempt: row.text(7)?.to_owned(),
         fact: FactNo(row.number(8)?),
         at: Millis(row.number(9)?),
+        cursor: row.number(10)?,
     })
 }

@@ -283,6 +283,8 @@ pub struct Record {
     pub attempt: String,
     /// The fact that landed it.
     pub fact: FactNo,
+    /// Its place in the index, larger is newer: `before=CURSOR` goes on after it.
+    pub cursor: u64,
     /// When.
     pub at: Millis,
 }

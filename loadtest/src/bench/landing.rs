@@ -104,13 +104,15 @@ fn measure(platform: &Platform, sandbox: &Sandbox, corpus: &Corpus, base: &str) 
     let (before, cpu, sent) = (counts(&admin)?, platform.cpu_ms()?, crew.requests());
     let began = Instant::now();
     admin.act_on_repo(&repo, "thaw", "go")?;
-    let polls = wait_until_complete(&admin, &repo, corpus.changes, began)?;
+    let polls = wait_until_complete(&admin, &repo, began)?;
     let refs = sandbox.git("base.git", Some(&made.token), &["ls-remote", &made.url])?;
     let seconds = began.elapsed().as_secs_f64();
     let cpu_ms = platform.cpu_ms()? - cpu;
     let counts = difference(&counts(&admin)?, &before);
     let requests = crew.requests() - sent + polls + 1;
     crew.stop()?;
+    let recorded = recorded(&admin, &repo)?;
+    ensure!(recorded == corpus.changes, "{recorded} records of {} changes", corpus.changes);
     let peak = sampler.stop()?;
     ensure!(refs.contains("refs/heads/main") && refs.contains("refs/notes/intent"), "{refs}");
     let tree = verify(sandbox, corpus, &made.url, &made.token, base)?;
@@ -175,24 +177,32 @@ fn one_change(i: usize, path: &str, text: String, seen: &str, base: &str) -> Res
     })
 }
 
-/// Polls until everything has landed and the index has it; how many requests that took.
-fn wait_until_complete(admin: &Client, repo: &RepoName, expected: usize, began: Instant) -> Result<u64> {
+/// Polls until everything has landed and nothing is on its way to the index; how many requests that took.
+fn wait_until_complete(admin: &Client, repo: &RepoName, began: Instant) -> Result<u64> {
     let mut polls = 0;
     loop {
         polls += 1;
         let status = admin.status(repo)?;
         if status.open.is_empty() && status.outbox == 0 {
-            polls += 1;
-            let newest = admin.records(repo, &format!("limit={expected}"))?;
-            if newest.len() == expected {
-                return Ok(polls);
-            }
+            return Ok(polls);
         }
         if began.elapsed() > LAND_MAX {
             let first: Vec<String> = status.open.iter().take(5).map(|change| change.reason.clone()).collect();
             bail!("{} changes are still open after {} s: {first:?}", status.open.len(), LAND_MAX.as_secs());
         }
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// How many different changes the index has records of.
+fn recorded(admin: &Client, repo: &RepoName) -> Result<usize> {
+    let mut changes = std::collections::BTreeSet::new();
+    let mut query = "limit=500".to_owned();
+    loop {
+        let page = admin.records(repo, &query)?;
+        let Some(last) = page.last() else { return Ok(changes.len()) };
+        query = format!("limit=500&before={}", last.cursor);
+        changes.extend(page.into_iter().map(|record| record.change));
     }
 }
 
