@@ -24,7 +24,7 @@ use crate::store::Store;
 /// A pack of at most this many bytes stays in memory for pass 2; a larger one is read from the bucket.
 pub const MEMORY_BYTES_MAX: usize = 24 * 1024 * 1024;
 /// Windows of a larger pack: what one step of pass 2 asks for at most; nothing is looked at twice.
-const WINDOWS_BYTES_MAX: usize = yard_git::pack::receive::NEED_BYTES_MAX;
+const WINDOWS_BYTES_MAX: usize = yard_git::pack::receive::NEED_BYTES_MAX as usize;
 
 /// A pack that was taken: stored, and everything known about it.
 pub struct Intake {
