@@ -61,15 +61,25 @@ pub fn count(operation: Operation) {
     });
 }
 
-/// All counts by name.
+/// All counts by name, and `wasm_memory_bytes`: the linear memory, which never shrinks.
 #[must_use]
 pub fn counts() -> BTreeMap<&'static str, u64> {
-    COUNTS.with_borrow(|counts| {
-        Operation::ALL
-            .iter()
-            .map(|operation| (operation.name(), counts.get(operation).copied().unwrap_or(0)))
-            .collect()
-    })
+    let mut all: BTreeMap<_, _> = COUNTS.with_borrow(|counts| {
+        let count = |operation: &Operation| counts.get(operation).copied().unwrap_or(0);
+        Operation::ALL.iter().map(|operation| (operation.name(), count(operation))).collect()
+    });
+    all.insert("wasm_memory_bytes", memory_bytes());
+    all
+}
+
+#[cfg(target_arch = "wasm32")]
+fn memory_bytes() -> u64 {
+    core::arch::wasm32::memory_size::<0>() as u64 * 65_536
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn memory_bytes() -> u64 {
+    0
 }
 
 #[cfg(test)]
@@ -83,7 +93,10 @@ mod tests {
         }
         count(Operation::R2Writes);
         let counts = counts();
-        assert_eq!(counts.len(), Operation::ALL.len());
-        assert!(counts.iter().all(|(name, count)| *count == if *name == "r2_writes" { 2 } else { 1 }));
+        assert_eq!(counts.len(), Operation::ALL.len() + 1);
+        for operation in Operation::ALL {
+            let expected = if operation == Operation::R2Writes { 2 } else { 1 };
+            assert_eq!(counts.get(operation.name()), Some(&expected), "{operation:?}");
+        }
     }
 }

@@ -169,9 +169,12 @@ pub(super) async fn records<P: Platform>(event: &Event<P>, call: &Call<'_>) -> R
     Ok(Answer::json(&records))
 }
 
-/// Landed changes, newest first. A train has at most 500, so `seq * 1000 + place` orders them all; a parameter that is null asks for nothing.
+/// Landed changes, newest first; a parameter that is null asks for nothing.
+///
+/// A train has at most 500 changes, so `seq * 1000 + place` orders them all.
 const RECORDS: &str = "SELECT change, version, commit_id, fork, agent, title, task, attempt, seq, at, \
-    seq * 1000 + place FROM records WHERE repo = ?1 AND (?2 IS NULL OR seq * 1000 + place < ?2) AND (?3 IS NULL OR agent = ?3) \
+    seq * 1000 + place FROM records WHERE repo = ?1 AND (?2 IS NULL OR seq * 1000 + place < ?2) \
+      AND (?3 IS NULL OR agent = ?3) \
       AND (?4 IS NULL OR instr(lower(title || ' ' || task || ' ' || intent), lower(?4)) > 0) \
     ORDER BY seq DESC, place DESC LIMIT ?5";
 

@@ -21,13 +21,14 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A configuration whose command writes a green report unless a file named `red` says no.
 ///
 /// `tests.sh` at the root of the project is run by `sh`, so that each story decides what its suite is.
-pub const CONFIG: &str = "[lane]\ntrain_max = 8\n\n[checks]\ncommand = \"sh ./tests.sh\"\njunit = \
-                          \"report.xml\"\ntimeout_seconds = 20\n\n[[rules]]\npaths = \"index.txt\"\nrule = \"sorted-lines\"\n";
+pub const CONFIG: &str = "[lane]\ntrain_max = 8\n\n\
+    [checks]\ncommand = \"sh ./tests.sh\"\njunit = \"report.xml\"\ntimeout_seconds = 20\n\n\
+    [[rules]]\npaths = \"index.txt\"\nrule = \"sorted-lines\"\n";
 
 /// A suite that has one green test; and one red one for each file whose name starts with `red`.
-pub const SUITE: &str = "n=0\n{ echo '<testsuites><testsuite name=\"s\"><testcase name=\"base\"/>'\nfor f in red*; do [ -e \
-                         \"$f\" ] && echo \"<testcase name=\\\"$f\\\"><failure/></testcase>\" && n=1\ndone\necho \
-                         '</testsuite></testsuites>'; } >report.xml\n[ ! -e red* ] 2>/dev/null\n";
+pub const SUITE: &str = "n=0\n{ echo '<testsuites><testsuite name=\"s\"><testcase name=\"base\"/>'\n\
+    for f in red*; do [ -e \"$f\" ] && echo \"<testcase name=\\\"$f\\\"><failure/></testcase>\" && n=1\ndone\n\
+    echo '</testsuite></testsuites>'; } >report.xml\n[ $n = 0 ]\n";
 
 static PLATFORM: OnceLock<(Platform, PathBuf)> = OnceLock::new();
 

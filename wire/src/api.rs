@@ -11,7 +11,7 @@
 //! | `POST /api/repos/{repo}/changes` | [`SubmitChanges`] | [`SubmitReply`] | submit |
 //! | `GET /api/repos/{repo}/changes?before=&limit=` | | `Vec<ChangeStatus>` | read |
 //! | `GET /api/repos/{repo}/changes/{change}` | | [`ChangeDetail`] | read |
-//! | `POST /api/repos/{repo}/changes/{change}/{cancel,hold,release,requeue}` | [`Reason`] | `{}` | submit (own) or admin |
+//! | `POST /api/repos/{repo}/changes/{change}/{cancel,hold,release,requeue}` | [`Reason`] | `{}` | submit: own |
 //! | `POST /api/repos/{repo}/changes/{change}/approve` | [`Approval`] | `{}` | admin |
 //! | `GET /api/metrics` | | counts by name | platform admin |
 //! | `POST /api/repos/{repo}/{freeze,thaw,protect,unprotect}` | [`Reason`] | `{}` | admin |

@@ -383,31 +383,7 @@ impl<P: Platform> Lane<P> {
             runs,
             now: clock(),
         };
-        let mut needed = Needed::default();
-        let odd = std::cell::RefCell::new(None);
-        let written = self
-            .until(&mut needed, |objects| match note::write(objects, &order, key.clone()) {
-                Ok(notes) => Ok(Some(notes)),
-                Err(NotesError::Read(error)) => Err(error),
-                Err(NotesError::Odd(why)) => {
-                    *odd.borrow_mut() = Some(why);
-                    Ok(None)
-                }
-            })
-            .await;
-        let notes = match written {
-            Ok(Some(notes)) => notes,
-            Ok(None) => {
-                crate::points::log(&format!(
-                    "notes of {attempt}: {}",
-                    odd.borrow_mut().take().unwrap_or_default()
-                ));
-                return Err(Refusal::Internal { during: "writing notes".into() });
-            }
-            Err(Lost::Fault(refusal)) => return Err(refusal),
-            Err(Lost::Nowhere(_)) => return Err(Refusal::Internal { during: "reading notes".into() }),
-        };
-        drop(needed);
+        let notes = self.written(&order, &key).await?;
         let index = self.index(&notes.pack.key, &notes.finished).await?.unwrap_or_default();
         self.blobs.put(notes.pack.key.as_str(), notes.finished.rest).await?;
         point("lane.notes.put");
@@ -425,6 +401,32 @@ impl<P: Platform> Lane<P> {
             // It was cut while the notes were written: the next step writes others.
             Err(Refusal::Stale { .. }) => Ok(()),
             other => other.map(|_| ()),
+        }
+    }
+
+    /// The notes of an order, with the trees they stand on loaded for them.
+    async fn written(&self, order: &note::Order<'_>, key: &PackKey) -> Result<note::Notes, Refusal> {
+        let mut needed = Needed::default();
+        let odd = std::cell::RefCell::new(None);
+        let written = self
+            .until(&mut needed, |objects| match note::write(objects, order, key.clone()) {
+                Ok(notes) => Ok(Some(notes)),
+                Err(NotesError::Read(error)) => Err(error),
+                Err(NotesError::Odd(why)) => {
+                    *odd.borrow_mut() = Some(why);
+                    Ok(None)
+                }
+            })
+            .await;
+        match written {
+            Ok(Some(notes)) => Ok(notes),
+            Ok(None) => {
+                let why = odd.borrow_mut().take().unwrap_or_default();
+                crate::points::log(&format!("notes of {}: {why}", order.attempt));
+                Err(Refusal::Internal { during: "writing notes".into() })
+            }
+            Err(Lost::Fault(refusal)) => Err(refusal),
+            Err(Lost::Nowhere(_)) => Err(Refusal::Internal { during: "reading notes".into() }),
         }
     }
 

@@ -81,8 +81,8 @@ pub fn git_loop_per_second(sandbox: &Sandbox, corpus: &Corpus, base: &str, count
     for i in 0..count {
         let (path, text) = corpus.change(i);
         stream.push_str(&format!(
-            "commit refs/changes/{i}\nmark :{}\ncommitter bench <bench@example.org> 1700000000 +0000\ndata 6\nchange\nfrom \
-             {base}\nM 100644 inline {path}\ndata {}\n{text}\n",
+            "commit refs/changes/{i}\nmark :{}\ncommitter bench <bench@example.org> 1700000000 +0000\n\
+             data 6\nchange\nfrom {base}\nM 100644 inline {path}\ndata {}\n{text}\n",
             i + 1,
             text.len()
         ));

@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn a_locked_version_is_found_by_the_whole_name() {
-        let lock = "[[package]]\nname = \"a-b\"\nversion = \"1.0.0\"\n\n[[package]]\nname = \"a\"\nversion = \"2.0.0\"\n";
+        let lock = "[[package]]\nname = \"a-b\"\nversion = \"1.0.0\"\n\n\
+                    [[package]]\nname = \"a\"\nversion = \"2.0.0\"\n";
         assert_eq!(locked(lock, "a"), Some("2.0.0"));
         assert_eq!(locked(lock, "b"), None);
     }

@@ -255,7 +255,8 @@ fn b3_a_test_that_fails_once_is_run_again_and_nobody_is_sent_back() -> Result<()
     let story = Story::with_files("flaky", &[("a.txt", "a\n")])?;
     let marker = story.sandbox.join("was-red");
     let suite = format!(
-        "if [ -e {0} ]; then echo '<testsuites><testsuite name=\"s\"><testcase name=\"moody\"/></testsuite></testsuites>' \
+        "if [ -e {0} ]; then \
+         echo '<testsuites><testsuite name=\"s\"><testcase name=\"moody\"/></testsuite></testsuites>' \
          >report.xml; exit 0; fi\ntouch {0}\necho '<testsuites><testsuite name=\"s\"><testcase \
          name=\"moody\"><failure/></testcase></testsuite></testsuites>' >report.xml\nexit 1\n",
         marker.display()

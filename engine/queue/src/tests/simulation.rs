@@ -43,17 +43,7 @@ fn play(seed: u64) {
             }
             5 if !submitted.is_empty() => {
                 let name = submitted[dice.roll(submitted.len() as u64) as usize].clone();
-                if !yard.landed().contains(&name) && !yard.closed.contains_key(&change(&name)) {
-                    match dice.roll(3) {
-                        0 => {
-                            yard.submit(&name);
-                        }
-                        1 => yard.withdraw(&change(&name)),
-                        _ => {
-                            yard.fact(Fact::HoldSet { change: change(&name), reason: Some("person".into()) })
-                        }
-                    }
-                }
+                author(&mut dice, &mut yard, &name);
             }
             6 => {
                 let reason = (dice.roll(2) == 0).then(|| "freeze".to_owned());
@@ -82,8 +72,27 @@ fn play(seed: u64) {
             }
         }
     }
+    ends(seed, &mut yard, &submitted);
+}
+
+/// A new version, a withdrawal or a hold of an open change.
+fn author(dice: &mut Dice, yard: &mut Yard, name: &str) {
+    if yard.landed().iter().any(|landed| landed == name) || yard.closed.contains_key(&change(name)) {
+        return;
+    }
+    match dice.roll(3) {
+        0 => {
+            yard.submit(name);
+        }
+        1 => yard.withdraw(&change(name)),
+        _ => yard.fact(Fact::HoldSet { change: change(name), reason: Some("person".into()) }),
+    }
+}
+
+/// Faults stop: every change has landed once, or waits with a reason that is true.
+fn ends(seed: u64, yard: &mut Yard, submitted: &[String]) {
     yard.fact(Fact::FreezeSet { reason: None });
-    for name in &submitted {
+    for name in submitted {
         yard.fact(Fact::HoldSet { change: change(name), reason: None });
     }
     for _ in 0..8 {
@@ -92,7 +101,7 @@ fn play(seed: u64) {
         yard.settle();
     }
     let landed = yard.landed();
-    for name in &submitted {
+    for name in submitted {
         let id = change(name);
         let times = landed.iter().filter(|other| *other == name).count();
         assert!(times <= 1, "seed {seed}: {name} landed {times} times");
