@@ -9,7 +9,7 @@
 //     --var NAME=VALUE  another variable for the Worker; may be repeated
 //     --respawn         start workerd again on the same state and port when it dies; else exit with code 3
 //     --kill-at NAME#N  kill -9 the first workerd at the N-th pass of that point (durable-objects/src/points.rs);
-//                       with --respawn the next one has no such point
+//                       given again, the next life (with --respawn) dies at the next one; the last has none
 //     --tick SECONDS    how often the cron trigger fires (default 60; 0 never)
 //     --inspector N     port of workerd's inspector (default: none; 0 takes a free one)
 //     --quiet           do not pass on what the Worker prints
@@ -41,7 +41,7 @@ function readOptions() {
       secret: { type: "string" },
       var: { type: "string", multiple: true, default: [] },
       respawn: { type: "boolean", default: false },
-      "kill-at": { type: "string" },
+      "kill-at": { type: "string", multiple: true, default: [] },
       tick: { type: "string", default: "60" },
       inspector: { type: "string" },
       quiet: { type: "boolean", default: false },
@@ -130,13 +130,13 @@ async function takeState(folder) {
 }
 
 /** What Miniflare is told about the Worker: all of it from wrangler.toml, but for the variables. */
-function workerOptions(options, first) {
+function workerOptions(options, killAt) {
   const path = join(ROOT, "wrangler.toml");
   const main = join(options.build, "index.js");
   if (!existsSync(main)) throw new Error(`${main} is not there: run \`make build\``);
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path);
   const devVars = unstable_getVarsForDev(path, undefined, {}, undefined, true);
-  const kill = first && options["kill-at"] ? { SWITCHYARD_POINTS: options["kill-at"] } : {};
+  const kill = killAt ? { SWITCHYARD_POINTS: killAt } : {};
   return {
     ...workerOptions,
     name: config(ROOT).name,
@@ -158,10 +158,32 @@ function workerOptions(options, first) {
   };
 }
 
+/**
+ * Fires the cron trigger of the Worker that it is bound to, by a call of its method. Miniflare's own way waits for
+ * workerd synchronously, so that nobody would see to a workerd that stops meanwhile.
+ */
+const CRON = {
+  name: "cron",
+  modules: true,
+  compatibilityDate: "2025-01-01",
+  script: `export default {
+    async fetch(request, { WORKER }) {
+      try {
+        await WORKER.scheduled({ cron: "${config(ROOT).triggers.crons[0]}", scheduledTime: Date.now() });
+        return new Response("done");
+      } catch (error) {
+        return new Response(String(error), { status: 500 });
+      }
+    },
+  };`,
+  unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
+};
+
 /** One life of workerd. */
 class Platform {
   #options;
   #starts = 0;
+  #killed = false;
   #miniflare;
   #stopping = false;
 
@@ -172,9 +194,11 @@ class Platform {
   async start() {
     const options = this.#options;
     this.#starts += 1;
-    const worker = workerOptions(options, this.#starts === 1);
+    this.#killed = false;
+    const killAt = options["kill-at"][this.#starts - 1];
+    const worker = workerOptions(options, killAt);
     this.#miniflare = new Miniflare({
-      ...worker,
+      workers: [worker, { ...CRON, serviceBindings: { WORKER: worker.name } }],
       host: "127.0.0.1",
       port: 0,
       log: new Log(LogLevel.WARN),
@@ -184,9 +208,16 @@ class Platform {
       cf: false,
       telemetry: { enabled: false },
       inspectorPort: options.inspector,
-      handleRuntimeStdio: (stdout, stderr) => [stdout, stderr].forEach((stream) => this.#listen(stream)),
+      handleRuntimeStdio: (stdout, stderr) => [stdout, stderr].forEach((stream) => this.#listen(stream, killAt)),
     });
-    await this.#miniflare.ready;
+    try {
+      await this.#miniflare.ready;
+    } catch (error) {
+      // An alarm may pass the point before the sockets are open.
+      if (!this.#killed || !options.respawn) throw error;
+      await this.#miniflare.dispose().catch(() => {});
+      return this.start();
+    }
     const url = await this.#miniflare.unsafeGetDirectURL(worker.name);
     // The next life takes the same port.
     options.port = Number(url.port);
@@ -205,11 +236,12 @@ class Platform {
     console.log(JSON.stringify(line));
   }
 
-  #listen(stream) {
+  #listen(stream, killAt) {
+    const point = killAt?.split("#")[0];
     createInterface({ input: stream }).on("line", (line) => {
       if (!this.#options.quiet) console.error(line);
-      const point = this.#options["kill-at"]?.split("#")[0];
-      if (point && this.#starts === 1 && line.trim() === `POINT ${point}`) {
+      if (point && line.trim() === `POINT ${point}`) {
+        this.#killed = true;
         for (const pid of workerds(process.pid)) process.kill(pid, "SIGKILL");
       }
     });
@@ -226,8 +258,8 @@ class Platform {
 
   /** Fires the cron trigger, which nothing else does on one machine. */
   async tick() {
-    const { scheduled } = await this.#miniflare.getWorker(config(ROOT).name);
-    await scheduled({ cron: config(ROOT).triggers.crons[0] });
+    const done = await fetch(await this.#miniflare.unsafeGetDirectURL(CRON.name));
+    if (!done.ok) throw new Error(await done.text());
   }
 
   async stop() {

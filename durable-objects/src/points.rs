@@ -66,9 +66,7 @@ thread_local! {
 /// A count that runs already goes on when the same text comes again: every object calls this.
 pub fn select(text: Option<&str>) {
     let text = text.unwrap_or_default();
-    let kill = text
-        .split_once('#')
-        .map(|(name, nth)| (name.to_owned(), nth.trim().parse().unwrap_or(1u64)));
+    let kill = text.split_once('#').map(|(name, nth)| (name.to_owned(), nth.trim().parse().unwrap_or(1u64)));
     STATE.with_borrow_mut(|state| {
         state.list = text == "list";
         if state.kill.as_ref().map(|(name, _)| name) != kill.as_ref().map(|(name, _)| name) {
@@ -132,3 +130,46 @@ pub fn log(line: &str) {
 /// One line to the log: natively nobody reads it.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn log(_line: &str) {}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::NAMES;
+
+    fn read(folder: &Path, texts: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read(&path, texts);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                texts.push(std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn every_point_that_is_passed_is_listed_and_every_listed_one_is_passed_once() {
+        let mut texts = Vec::new();
+        read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut texts);
+        let call = concat!("point", "(");
+        let mut passed: Vec<&str> = Vec::new();
+        for text in &texts {
+            for (at, _) in text.match_indices(call) {
+                let rest = text[at + call.len()..].trim_start();
+                let declared = text[..at].ends_with("fn ");
+                let name = rest.strip_prefix('"').and_then(|rest| rest.split('"').next());
+                assert!(
+                    declared || name.is_some(),
+                    "a point's name is written where it is passed: {:.60}",
+                    rest
+                );
+                passed.extend(name);
+            }
+        }
+        passed.sort_unstable();
+        let mut listed = NAMES.to_vec();
+        listed.sort_unstable();
+        assert_eq!(passed, listed);
+    }
+}

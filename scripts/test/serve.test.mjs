@@ -1,9 +1,21 @@
 // The platform on one machine: starts, dies, comes back.
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { alive, folder, serve } from "./lib.mjs";
+
+const SECRET = "a-secret-of-tests";
+
+/** Makes a repository with an admin's token, as wire/src/token.rs has it; answers with the status. */
+async function newRepo(url, name) {
+  const claims = { id: "test", scopes: ["admin"], expires: Date.now() + 3_600_000 };
+  const open = `sy1.${Buffer.from(JSON.stringify(claims)).toString("base64url")}`;
+  const authorization = `Bearer ${open}.${createHmac("sha256", SECRET).update(open).digest("base64url")}`;
+  const headers = { authorization, "content-type": "application/json", "idempotency-key": name };
+  return (await fetch(`${url}/api/repos`, { method: "POST", headers, body: JSON.stringify({ name }) })).status;
+}
 
 const health = async (url) => (await fetch(`${url}/healthz`)).json();
 
@@ -69,4 +81,25 @@ test("a wrong option is refused with its name", { timeout: 30_000 }, async (t) =
   const platform = serve(t, "--state", folder(t), "--var", "novalue");
   assert.equal(await platform.ended, 1);
   assert.match(platform.errors(), /--var takes NAME=VALUE, not novalue/);
+});
+
+test("each life is killed at its own point, also while the cron trigger fires, and the last one lives", { timeout: 60_000 }, async (t) => {
+  const points = ["repository.create.before#1", "repository.create.after#1", "registry.before-save#1", "registry.saved#1"];
+  const kills = points.flatMap((point) => ["--kill-at", point]);
+  const platform = serve(t, "--state", folder(t), "--secret", SECRET, "--respawn", "--tick", "1", ...kills);
+  const { url } = await platform.next();
+  let starts = 1;
+  const lives = (async () => {
+    while (starts <= points.length) ({ starts } = await platform.next());
+  })();
+  const statuses = [];
+  for (let n = 0; starts <= points.length; n += 1) {
+    const status = await newRepo(url, `r${n}`).catch(() => "lost");
+    statuses.push(status);
+    if (status === "lost") await new Promise((done) => setTimeout(done, 20));
+  }
+  await lives;
+  assert.equal(await newRepo(url, "last"), 200);
+  const died = platform.errors().split("\n").filter((line) => line.startsWith("POINT "));
+  assert.deepEqual(died, points.map((point) => `POINT ${point.split("#")[0]}`));
 });
