@@ -1,9 +1,11 @@
 //! What the demo, the benchmarks and the stories share: a platform in workerd, a repository on it,
 //! a sandboxed git, figures.
 
+pub mod crew;
 pub mod figures;
 pub mod platform;
 pub mod sandbox;
 
+pub use crew::Crew;
 pub use platform::{Platform, Start};
 pub use sandbox::Sandbox;

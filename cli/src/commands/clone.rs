@@ -18,6 +18,16 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
+impl Args {
+    /// The arguments of a clone of a fork (of the repository itself when `None`) into `dir`.
+    ///
+    /// # Errors
+    /// When the fork's name breaks the rules.
+    pub fn new(fork: Option<&str>, dir: &Path) -> Result<Self> {
+        Ok(Self { fork: fork.map(ForkName::new).transpose()?, dir: Some(dir.to_owned()) })
+    }
+}
+
 /// Clones; main and notes come from the repository, pushes go to the fork.
 ///
 /// # Errors

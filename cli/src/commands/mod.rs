@@ -71,6 +71,16 @@ pub enum Command {
     Fsck(fsck::Args),
 }
 
+impl Command {
+    /// `yard clone`, for programs that use this library.
+    ///
+    /// # Errors
+    /// When the fork's name breaks the rules.
+    pub fn clone_into(fork: Option<&str>, dir: &std::path::Path) -> Result<Self> {
+        Ok(Self::Clone(clone::Args::new(fork, dir)?))
+    }
+}
+
 /// Does what the command line says.
 ///
 /// # Errors

@@ -9,13 +9,12 @@ use yard_common::bytes::Base64;
 use yard_common::intent::Intent;
 use yard_common::{ForkName, RepoName, RepoPath};
 use yard_loadtest::figures::{Figures, Target};
-use yard_loadtest::{Platform, Sandbox, Start};
+use yard_loadtest::{Crew, Platform, Sandbox, Start};
 use yard_wire::api::{ApiChange, ApiEdit, NewFork, NewRepo, SubmitChanges, SubmitResult};
 use yard_wire::token::Scope;
 
 use crate::baseline;
 use crate::corpus::Corpus;
-use crate::crew::Crew;
 use crate::heap::{Peak, Sampler};
 
 /// Changes offered in one request.

@@ -2,7 +2,6 @@
 
 mod baseline;
 mod corpus;
-mod crew;
 mod heap;
 mod landing;
 

@@ -273,6 +273,34 @@ fn b3_a_test_that_fails_once_is_run_again_and_nobody_is_sent_back() -> Result<()
 }
 
 #[test]
+fn d10_a_clone_by_yard_has_the_notes_and_a_push_says_how_others_get_them() -> Result<()> {
+    let story = Story::with_files("d10", &[("a.txt", "a\n")])?;
+    let base = start(&story)?;
+    let token = story.fork("ann")?;
+    let commit = story.commit(&base, &[("a.txt", Some("A\n"))], "edit a")?;
+    let (ok, said) = story.offer("ann", &token, &commit, &[])?;
+    ensure!(ok && said.contains("refs/notes/"), "{said}");
+    story.run_until_settled(1)?;
+    let place = yard_cli::place::Place {
+        url: Some(story.url.clone()),
+        token: Some(token.clone()),
+        repo: Some(story.repo.to_string()),
+        json: false,
+    };
+    let target = story.sandbox.join("by-yard");
+    let yard = yard_cli::commands::Yard {
+        place,
+        command: yard_cli::commands::Command::clone_into(Some("ann"), &target)?,
+    };
+    yard_cli::commands::run(yard)?;
+    let log = story.sandbox.git("by-yard", None, &["log", "-1", "--notes=intent"])?;
+    ensure!(log.contains("Change-Id:"), "{log}");
+    let push = story.sandbox.git("by-yard", None, &["config", "remote.origin.pushurl"])?;
+    ensure!(push == story.fork_remote("ann"), "{push}");
+    Ok(())
+}
+
+#[test]
 fn work_goes_on_from_ones_own_landed_commit_without_bringing_anything_back() -> Result<()> {
     let story = Story::with_files("goes-on", &[("a.txt", "a\n"), ("b.txt", "b\n")])?;
     let base = start(&story)?;

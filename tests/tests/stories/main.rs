@@ -5,4 +5,5 @@
 
 mod git_http;
 mod landing;
+mod large;
 mod refusals;

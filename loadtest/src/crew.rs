@@ -13,6 +13,7 @@ use yard_common::{LaneName, RepoName, RunnerId};
 use yard_wire::lane::{Lease, Report};
 
 /// Instant runners at work; they end when this is stopped.
+#[derive(Debug)]
 pub struct Crew {
     stop: Arc<AtomicBool>,
     requests: Arc<AtomicU64>,
