@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
+use yard_common::bytes::Base64;
 use yard_common::landing::{RunResult, SignedRun};
 use yard_common::stage::{Stage, Verdict};
-use yard_common::submission::Via;
+use yard_common::submission::{Entry, Mode, Via};
 use yard_common::{ChangeId, LaneName, LeaseNo, Millis, ObjectId, Refusal, RepoName, RunnerId};
 use yard_git::Objects as _;
 use yard_wire::Method;
@@ -18,9 +19,9 @@ use yard_wire::repository as repo;
 use yard_wire::token;
 
 use super::Lane;
+use crate::blobs::Blobs as _;
 use crate::call::{Calls as _, LocalFuture, Object};
 use crate::native::{Fails, NativeSql, block_on};
-use crate::blobs::Blobs as _;
 use crate::repository::tests::world::{self, Native, SECRET, World};
 
 /// The Repository as the lane reaches it.
@@ -82,6 +83,27 @@ impl Yard {
 
     fn submit(&self, id: &str, edits: &[(&str, Option<&str>)]) {
         self.world.borrow_mut().submit(id, edits);
+    }
+
+    /// A change by the API: its head and trees are in no pack.
+    fn submit_by_api(&self, id: &str, edits: &[(&str, Option<Entry>)]) {
+        let mut world = self.world.borrow_mut();
+        let main = world.main().unwrap();
+        let edits: Vec<_> = edits.iter().map(|(at, entry)| (world::path(at), *entry)).collect();
+        let mut tree = yard_git::RunningTree::new(world.tree_of(main));
+        for made in tree.apply(&world.store, &edits).unwrap().trees {
+            world.store.add(yard_git::Kind::Tree, made.data);
+        }
+        let head = world.commit_of(tree.id(), &[main], id);
+        let mut proposal = world.proposal(id, &format!("agent-{id}"), head);
+        let pushed: Vec<String> = proposal.packs.drain(..).map(|pack| pack.pack.key.to_string()).collect();
+        block_on(world.blobs.delete(&pushed)).unwrap();
+        proposal.via = Via::Api;
+        let contents = edits.iter().filter_map(|(_, entry)| entry.map(|entry| entry.id));
+        proposal.contents =
+            contents.map(|id| (id, Base64(world.store.get(&id).unwrap().data.clone()))).collect();
+        let reply = world.call(&repo::Submit { items: vec![proposal], token: None }).unwrap();
+        assert!(reply.results[0].is_ok(), "{reply:?}");
     }
 
     fn hint(&self) -> Result<(), Refusal> {
@@ -153,14 +175,36 @@ impl Yard {
 
     /// A bare repository with all packs of the bucket, main and the notes.
     fn repository(&self) -> std::path::PathBuf {
+        let folder = Self::folder();
+        let keys = self.world.borrow().blobs.keys();
+        self.repository_of(folder, &keys)
+    }
+
+    fn folder() -> std::path::PathBuf {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("yard-lane-{}-{n}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         git(&folder, &["init", "-q", "--bare", "-b", "main", "."]);
+        folder
+    }
+
+    /// A file as a clone has it: of the packs that are catalogued alone, which must be complete.
+    fn cloned(&self, file: &str) -> String {
+        let all = repo::Catalogue { since: 0, generation: 0, attempt: None };
+        let packs = self.world.borrow().call(&all).unwrap().packs;
+        let keys: Vec<String> = packs.iter().map(|pack| pack.pack.key.to_string()).collect();
+        let folder = self.repository_of(Self::folder(), &keys);
+        git(&folder, &["fsck", "--strict", "--connectivity-only", "main"]);
+        let text = git(&folder, &["show", file]);
+        std::fs::remove_dir_all(&folder).unwrap();
+        text
+    }
+
+    fn repository_of(&self, folder: std::path::PathBuf, keys: &[String]) -> std::path::PathBuf {
         let world = self.world.borrow();
-        for (n, key) in world.blobs.keys().iter().filter(|key| key.ends_with(".pack")).enumerate() {
+        for (n, key) in keys.iter().filter(|key| key.ends_with(".pack")).enumerate() {
             let bytes = block_on(world.blobs.get(key)).unwrap().unwrap();
             let file = folder.join(format!("objects/pack/pack-{n:040x}.pack"));
             std::fs::write(&file, bytes).unwrap();
@@ -286,6 +330,58 @@ fn contents_of_an_api_submission_get_into_the_candidate() {
     assert_eq!(git(&folder, &["show", "main:a"]), "by api\n");
     git(&folder, &["fsck", "--strict"]);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_is_merged_again_after_a_red_train_is_in_the_pack_that_lands() {
+    let lines = |edit: &str, to: &str| "1\n2\n3\n4\n5\n6\n7\n8\n9\n".replace(edit, to);
+    let (base, top, end) = (lines("", ""), lines("2\n", "two\n"), lines("8\n", "eight\n"));
+    let mut yard = Yard::new(&[("a", &base)]);
+    yard.submit("very-bad-one", &[("very-bad-one", Some("x\n"))]);
+    yard.submit("change-top", &[("a", Some(&top))]);
+    yard.submit("change-end", &[("a", Some(&end))]);
+    yard.hint().unwrap();
+    yard.settle(&|files| if files.contains("very-bad-one") { red("t1") } else { green() }).unwrap();
+    assert_eq!(yard.cloned("main:a"), lines("2\n", "two\n").replace("8\n", "eight\n"));
+}
+
+#[test]
+fn api_changes_merge_with_new_modes_and_names_as_pushed_ones_do() {
+    let base = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    let mut yard = Yard::new(&[("run", "1\n"), ("old", base), ("gone", "1\n")]);
+    let executable = yard.world.borrow_mut().blob("1\n");
+    let executable = Some(Entry { mode: Mode::Executable, id: executable });
+    yard.submit_by_api("change-mode", &[("run", executable)]);
+    let entry = |text: &str| Some(Entry { mode: Mode::File, id: yard.world.borrow_mut().blob(text) });
+    let (content, edited, late) = (entry("2\n"), entry(&base.replace("5\n", "five\n")), entry("3\n"));
+    yard.submit_by_api("change-content", &[("run", content)]);
+    yard.submit("change-rename", &[("old", None), ("new", Some(base)), ("gone", None)]);
+    yard.submit_by_api("change-edit", &[("old", edited)]);
+    yard.submit_by_api("change-late", &[("gone", late)]);
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.cloned("main:run"), "2\n");
+    assert_eq!(yard.cloned("main:new"), base.replace("5\n", "five\n"));
+    let status = yard.status();
+    assert_eq!(status.entries.len(), 1, "{status:?}");
+    assert_eq!(status.entries[0].stage, Stage::NeedsAuthor, "{status:?}");
+    assert!(status.entries[0].reason.contains("collides with main at gone"), "{status:?}");
+}
+
+#[test]
+fn an_api_change_keeps_its_contents_when_another_with_the_same_ones_is_withdrawn() {
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    let same = yard.world.borrow_mut().blob("same\n");
+    let same = Some(Entry { mode: Mode::File, id: same });
+    yard.submit_by_api("change-first", &[("b", same)]);
+    yard.submit_by_api("change-second", &[("c", same)]);
+    let act = repo::Act::Cancel { change: ChangeId::new("change-first").unwrap() };
+    let key = yard_common::IdempotencyKey::new("cancel").unwrap();
+    let cancel = repo::Do { key, act, fork: None, admin: true, by: "t".into() };
+    yard.world.borrow().call(&cancel).unwrap();
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.cloned("main:c"), "same\n");
 }
 
 #[test]

@@ -176,7 +176,8 @@ impl<P: Platform> Repository<P> {
         }
     }
 
-    /// Keeps the new blobs of an API submission until it has landed.
+    /// Keeps the new blobs of an API submission until it has ended; each change has its own copy, so that
+    /// none loses what another had too.
     fn put_contents(&self, change: &ChangeId, contents: &[(ObjectId, Base64)]) -> Result<(), Refusal> {
         // 30 rows of three parameters are below the 100 of the platform.
         for bundle in contents.chunks(30) {
@@ -198,7 +199,7 @@ impl<P: Platform> Repository<P> {
         self.parent_only()?;
         let rows = each_ids(
             &self.sql,
-            "SELECT c.id, length(c.bytes) FROM ids JOIN contents AS c ON c.id = ids.id",
+            "SELECT c.id, length(c.bytes) FROM ids JOIN contents AS c ON c.id = ids.id GROUP BY c.id",
             &asked.ids,
             &[],
         )?;
@@ -212,7 +213,7 @@ impl<P: Platform> Repository<P> {
         }
         let rows = each_ids(
             &self.sql,
-            "SELECT c.id, c.bytes FROM ids JOIN contents AS c ON c.id = ids.id",
+            "SELECT c.id, c.bytes FROM ids JOIN contents AS c ON c.id = ids.id GROUP BY c.id",
             &ids,
             &[],
         )?;

@@ -45,8 +45,8 @@ const FIRST: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS lanes (lane TEXT PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS answers (kind TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL,
         PRIMARY KEY (kind, key)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS contents (id TEXT PRIMARY KEY, bytes BLOB NOT NULL, change TEXT NOT NULL)
-        WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS contents (id TEXT NOT NULL, bytes BLOB NOT NULL, change TEXT NOT NULL,
+        PRIMARY KEY (id, change)) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS contents_change ON contents (change)",
     "CREATE TABLE IF NOT EXISTS candidates (attempt TEXT PRIMARY KEY, tip TEXT NOT NULL,
         commits TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID",

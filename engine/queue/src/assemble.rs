@@ -12,7 +12,7 @@ use yard_common::intent::Signature;
 use yard_common::landing::{AttemptId, Edit, How, PackRef};
 use yard_common::limits::{CANDIDATE_PACK_BYTES_MAX, EDIT_LIST_BYTES_MAX};
 use yard_common::policy::CONFIG_PATH;
-use yard_common::submission::{Submission, Via};
+use yard_common::submission::{Entry, Submission, Via};
 use yard_common::{ChangeId, Epoch, Millis, ObjectId, OwnerEpoch, PackKey, RepoPath, Version};
 use yard_git::editor::{Applied, EditError, Step};
 use yard_git::pack::PackWriter;
@@ -287,9 +287,14 @@ impl Assembly {
         let objects = Seen { new: &self.new, base: at_hand };
         let wanted = Row { edits: &row.edits, base_tree: row.base.tree, theirs_tree: row.head_tree };
         let lookup = RunningLookup::new(&objects, &mut self.tree);
-        let merged = match apply_row(&objects, &lookup, wanted, &self.order.rules)? {
-            Outcome::Clean(merged) => merged,
-            Outcome::Collided(collisions) => {
+        let merged = match apply_row(&objects, &lookup, wanted, &self.order.rules) {
+            Ok(Outcome::Clean(merged)) => merged,
+            Err(ReadError::Missing(missing)) if row.via == Via::Api && missing.0.contains(&row.head_tree) => {
+                self.rebuild(row, missing, at_hand)?;
+                return self.board(row, at_hand);
+            }
+            Err(error) => return Err(error),
+            Ok(Outcome::Collided(collisions)) => {
                 let paths = collisions.into_iter().take(COLLISIONS_KEPT);
                 let paths = paths.map(|collision| (collision.path, collision.sentence)).collect();
                 return Ok(Boarding::Aside(Aside::Collided { paths }));
@@ -329,6 +334,28 @@ impl Assembly {
             self.tree = before;
         }
         loaded
+    }
+
+    /// Makes the trees of an API submission again: its head is in no pack.
+    fn rebuild(
+        &mut self,
+        row: &Submission,
+        missing: Missing,
+        at_hand: &dyn Objects,
+    ) -> Result<(), ReadError> {
+        let edits: Vec<_> = row.edits.iter().map(|edit| (edit.path.clone(), edit.theirs)).collect();
+        let objects = Seen { new: &self.new, base: at_hand };
+        match RunningTree::new(row.base.tree).apply(&objects, &edits) {
+            Ok(applied) if applied.root == row.head_tree => {
+                let trees = applied.trees.into_iter();
+                let trees =
+                    trees.map(|tree| (tree.id, Arc::new(Object { kind: Kind::Tree, data: tree.data })));
+                self.new.extend(trees);
+                Ok(())
+            }
+            Err(EditError::Read(error)) => Err(error),
+            _ => Err(missing.into()),
+        }
     }
 
     /// Nothing of the change is left to do: on main already, or in this train, which has to land first.
@@ -412,19 +439,20 @@ impl Assembly {
     }
 }
 
-/// Adds the blobs of an API submission that the tree now names: they are in no pack yet.
+/// Adds the blobs that the tree now names and that may be in no catalogued pack: contents of API
+/// submissions, and merged contents that are at hand from a train which never landed.
 fn uncatalogued(
     row: &Submission,
     edits: &[Edit],
     objects: &dyn Objects,
     blobs: &mut Vec<(ObjectId, Arc<Object>)>,
 ) -> Result<(), ReadError> {
-    if row.via != Via::Api {
-        return Ok(());
-    }
     let mut missing = Missing::default();
-    for entry in edits.iter().filter(|edit| edit.result == edit.theirs).filter_map(|edit| edit.result) {
-        if entry.mode == Mode::Gitlink {
+    for edit in edits {
+        let Some(entry) = edit.result.filter(|entry| entry.mode != Mode::Gitlink) else { continue };
+        let has = |side: Option<Entry>| side.is_some_and(|side| side.id == entry.id);
+        let pushed = row.via != Via::Api && has(edit.theirs);
+        if has(edit.ours) || pushed || blobs.iter().any(|(id, _)| *id == entry.id) {
             continue;
         }
         match objects.get(&entry.id) {
