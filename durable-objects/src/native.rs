@@ -66,6 +66,8 @@ fn to_sqlite(value: &Value) -> Result<SqliteValue, SqlFault> {
 fn from_sqlite(value: ValueRef<'_>) -> Result<Value, SqlFault> {
     Ok(match value {
         ValueRef::Null => Value::Null,
+        // As the platform has it: what does not survive f64 comes back as a float.
+        ValueRef::Integer(number) if number.abs() > INT_MAX => return Err(SqlFault("a float".into())),
         ValueRef::Integer(number) => Value::Int(number),
         ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),

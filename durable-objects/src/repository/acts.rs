@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use yard_common::{Fact, Fence, Millis, ObjectId, Refusal};
+use yard_common::{Fact, Fence, ForkName, Millis, ObjectId, Refusal};
 use yard_landing::Decision;
 use yard_landing::act::{Actor, Close, approve, cancel, close, freeze, hold, protect, requeue};
 use yard_landing::claim::{claim, release};
@@ -18,6 +18,8 @@ use crate::sql::Sql as _;
 #[derive(Serialize, Deserialize)]
 struct Done {
     act: wire::Act,
+    #[serde(default)]
+    fork: Option<ForkName>,
     fence: Option<Fence>,
 }
 
@@ -55,8 +57,9 @@ impl<P: Platform> Repository<P> {
         now: Millis,
     ) -> Result<Result<Option<Fence>, BTreeSet<ObjectId>>, Refusal> {
         let mut ledger = self.ledger()?;
-        if let Some(Done { act, fence }) = ledger.other_answer("do", asked.key.as_str()) {
-            if act == asked.act {
+        if let Some(Done { act, fork, fence }) = ledger.other_answer("do", asked.key.as_str()) {
+            // Another fork's claim under the same key is not this one's.
+            if act == asked.act && fork == asked.fork {
                 return Ok(Ok(fence));
             }
             return Err(Refusal::KeyReused { key: asked.key.to_string() });
@@ -76,7 +79,8 @@ impl<P: Platform> Repository<P> {
                 fence
             }
         };
-        ledger.keep_answer("do", asked.key.as_str(), &Done { act: asked.act.clone(), fence });
+        let done = Done { act: asked.act.clone(), fork: asked.fork.clone(), fence };
+        ledger.keep_answer("do", asked.key.as_str(), &done);
         self.save(ledger)?;
         Ok(Ok(fence))
     }

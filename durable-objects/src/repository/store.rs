@@ -7,7 +7,7 @@ use serde_json::json;
 use super::ledger::{Pending, SqlLedger, claim_json, fork_text, parents_text, path_text, step_json};
 use super::tables::{Scalars, StateRow, changes_of};
 use crate::point;
-use crate::sql::{Sql, SqlFault, VALUE_BYTES_MAX, Value, each_json};
+use crate::sql::{INT_MAX, Sql, SqlFault, VALUE_BYTES_MAX, Value, each_json};
 
 /// Writes all that the ledger gathered, in one synchronous block; answers with the scalars after it.
 ///
@@ -43,7 +43,9 @@ fn commits(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
     let rows = pending.commit_order.iter().filter_map(|id| {
         let new = pending.commits.get(id)?;
         let parents = parents_text(&new.info.parents);
-        Some(json!([id, new.info.tree, parents, new.seconds, new.info.generation]))
+        // Git takes any date below 2^63; a row that cannot be read back would close the repository.
+        let seconds = new.seconds.min(INT_MAX.unsigned_abs());
+        Some(json!([id, new.info.tree, parents, seconds, new.info.generation]))
     });
     each_json(
         sql,

@@ -39,6 +39,19 @@ fn a_repeated_push_gets_the_same_answer_and_changes_nothing() {
 }
 
 #[test]
+fn a_commit_of_a_far_day_does_not_close_the_repository() {
+    let (mut world, first) = World::with(&[("a", "1")]);
+    let far = world.commit(&[first], &[("a", Some("2"))], "far");
+    let mut push = world.push_request("refs/heads/side", None, Some(far), &[far]);
+    // The last day that git takes.
+    push.commits[0].seconds = (1 << 63) - 1;
+    assert_eq!(world.call(&push).unwrap().results, [None]);
+    assert_eq!(world.call(&wire::Graph { since: 0 }).unwrap().commits.len(), 2);
+    let next = world.commit(&[first], &[("a", Some("3"))], "next");
+    world.push("refs/heads/main", Some(first), Some(next), &[next]).unwrap();
+}
+
+#[test]
 fn main_moves_only_forward_but_for_an_admin_with_a_reason() {
     let (mut world, first) = World::with(&[("a", "1")]);
     let second = world.commit(&[first], &[("a", Some("2"))], "second");

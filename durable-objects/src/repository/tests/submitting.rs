@@ -104,6 +104,8 @@ fn acts_are_done_once_under_their_key() {
     assert_eq!(world.call(&claim).unwrap(), Some(Fence(1)));
     assert_eq!(world.call(&claim).unwrap(), Some(Fence(1)), "the same lease");
     assert_eq!(world.pull().view.claims.len(), 1);
+    let another = wire::Do { fork: fork("a2"), admin: false, ..claim.clone() };
+    assert!(matches!(world.call(&another), Err(Refusal::KeyReused { .. })), "the lease of another fork");
     let reused = act("k1", wire::Act::Release { fence: Fence(1) });
     assert!(matches!(world.call(&reused), Err(Refusal::KeyReused { .. })));
     world.call(&act("k2", wire::Act::Release { fence: Fence(1) })).unwrap();
