@@ -20,7 +20,7 @@ use crate::heap::{Peak, Sampler};
 /// Changes offered in one request.
 const BATCH: usize = 100;
 /// The longest that the landing of all may take.
-const LAND_MAX: Duration = Duration::from_secs(600);
+const LAND_MAX: Duration = Duration::from_secs(120);
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -104,7 +104,7 @@ fn measure(platform: &Platform, sandbox: &Sandbox, corpus: &Corpus, base: &str) 
     let (before, cpu, sent) = (counts(&admin)?, platform.cpu_ms()?, crew.requests());
     let began = Instant::now();
     admin.act_on_repo(&repo, "thaw", "go")?;
-    let polls = wait_until_complete(&admin, &repo, began)?;
+    let polls = wait_until_complete(&admin, &repo, &format!("change {}", corpus.changes - 1), began)?;
     let refs = sandbox.git("base.git", Some(&made.token), &["ls-remote", &made.url])?;
     let seconds = began.elapsed().as_secs_f64();
     let cpu_ms = platform.cpu_ms()? - cpu;
@@ -180,19 +180,27 @@ fn one_change(i: usize, path: &str, text: String, seen: &str, base: &str) -> Res
 }
 
 /// Polls until everything has landed and nothing is on its way to the index; how many requests that took.
-fn wait_until_complete(admin: &Client, repo: &RepoName, began: Instant) -> Result<u64> {
+///
+/// The last change offered lands last, so its record is waited for by the cheapest request there is;
+/// then the whole status must agree.
+fn wait_until_complete(admin: &Client, repo: &RepoName, last: &str, began: Instant) -> Result<u64> {
     let mut polls = 0;
     loop {
         polls += 1;
-        let status = admin.status(repo)?;
-        if status.open.is_empty() && status.outbox == 0 {
-            return Ok(polls);
+        let newest = admin.records(repo, "limit=1")?;
+        if newest.first().is_some_and(|record| record.title == last) {
+            polls += 1;
+            let status = admin.status(repo)?;
+            if status.open.is_empty() && status.outbox == 0 {
+                return Ok(polls);
+            }
         }
         if began.elapsed() > LAND_MAX {
-            let first: Vec<String> = status.open.iter().take(5).map(|change| change.reason.clone()).collect();
-            bail!("{} changes are still open after {} s: {first:?}", status.open.len(), LAND_MAX.as_secs());
+            let open = admin.status(repo)?.open;
+            let first: Vec<String> = open.iter().take(5).map(|change| change.reason.clone()).collect();
+            bail!("{} changes are still open after {} s: {first:?}", open.len(), LAND_MAX.as_secs());
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(25));
     }
 }
 
