@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use yard_common::fact::Fact;
-use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, Version};
+use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, TokenId, Version};
 use yard_wire::api::{
     Approval, ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
     Reason, Record, RepoReply, StatusReply, SubmitChanges, SubmitReply, TokenReply,
@@ -230,6 +230,14 @@ impl Client {
     /// [`ClientError`].
     pub fn new_token(&self, repo: &RepoName, body: &NewToken) -> Result<TokenReply, ClientError> {
         self.post(&format!("/api/repos/{repo}/tokens"), body)
+    }
+
+    /// Ends a token before its time.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn revoke(&self, repo: &RepoName, id: &TokenId) -> Result<serde_json::Value, ClientError> {
+        self.delete(&format!("/api/repos/{repo}/tokens/{id}"))
     }
 
     /// Offers changes under a key.

@@ -8,6 +8,8 @@ use yard_cli::commands::Yard;
 fn main() -> ExitCode {
     match yard_cli::commands::run(Yard::parse()) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has had enough, as in `yard log | head`.
+        Err(error) if yard_cli::output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("yard: {error:#}");
             ExitCode::FAILURE

@@ -44,6 +44,33 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
     Ok(())
 }
 
+/// Prints text as it is.
+///
+/// # Errors
+/// When standard output is closed.
+pub fn text(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Did whoever reads standard output close it, as `head` does when it has enough?
+#[must_use]
+pub fn is_closed(error: &anyhow::Error) -> bool {
+    let closed = |kind| kind == Some(std::io::ErrorKind::BrokenPipe);
+    error.chain().any(|cause| {
+        closed(cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind))
+            || closed(cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind))
+    })
+}
+
+/// `1 test`, `2 tests`.
+#[must_use]
+pub fn count(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
 /// A table with a header; the last column is not padded.
 #[must_use]
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -90,6 +117,20 @@ fn line(cells: &[String], widths: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closed_reader_is_told_from_other_errors() {
+        let broken = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert!(is_closed(&anyhow::Error::from(broken()).context("printing")));
+        assert!(is_closed(&anyhow::Error::from(serde_json::Error::io(broken()))));
+        assert!(!is_closed(&anyhow::Error::from(std::io::Error::from(std::io::ErrorKind::NotFound))));
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(count(1, "test"), "1 test");
+        assert_eq!(count(0, "test"), "0 tests");
+    }
 
     #[test]
     fn columns_line_up_and_colour_codes_take_no_place() {

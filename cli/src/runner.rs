@@ -20,7 +20,7 @@ use yard_wire::lane::{Lease, Renew, Report, Work};
 use yard_wire::token;
 
 use crate::client::{Client, ClientError, fresh_key};
-use crate::{git, junit};
+use crate::{git, junit, output};
 
 /// How long a runner lets the platform hold its request for work, in milliseconds.
 const WAIT_MS: u64 = 10_000;
@@ -287,7 +287,7 @@ fn judged(success: bool, summary: junit::Summary) -> RunResult {
 fn describe(result: &RunResult, fault: Option<&str>) -> String {
     match (fault, result.proves_green()) {
         (Some(fault), _) => format!("no complete result: {fault}"),
-        (None, true) => format!("green, {} tests", result.ran),
+        (None, true) => format!("green, {}", output::count(result.ran.into(), "test")),
         (None, false) if result.ran == 0 => "no test ran".to_owned(),
         (None, false) => {
             format!("red, {} of {} failed: {}", result.failed.len(), result.ran, result.failed.join(", "))

@@ -29,8 +29,29 @@ pub struct RepoArgs {
 pub struct ApproveArgs {
     /// The change
     change: ChangeId,
-    /// The version that you have read
-    version: u64,
+    /// The version that you have read, as status prints it: v2, or 2
+    #[arg(value_parser = version)]
+    version: Version,
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    let number = text.strip_prefix('v').unwrap_or(text);
+    number.parse().map(Version).map_err(|_| "a version is a number, as in v2 or 2".to_owned())
+}
+
+/// What the platform has done, in the past tense.
+fn done(act: &str) -> &str {
+    match act {
+        "cancel" => "cancelled",
+        "hold" => "held",
+        "release" => "released",
+        "requeue" => "offered again",
+        "freeze" => "landing is frozen in",
+        "thaw" => "landing goes on in",
+        "protect" => "main takes no direct pushes in",
+        "unprotect" => "main takes an admin's direct pushes in",
+        other => other,
+    }
 }
 
 /// Lets a version touch the configuration.
@@ -38,11 +59,11 @@ pub struct ApproveArgs {
 /// # Errors
 /// When the platform refuses, with its reason.
 pub fn approve(place: &Place, args: &ApproveArgs) -> Result<()> {
-    let answer = place.client()?.approve(&place.repo()?, &args.change, Version(args.version))?;
+    let answer = place.client()?.approve(&place.repo()?, &args.change, args.version)?;
     if place.json {
         return output::json(&answer);
     }
-    println!("approved: {} v{}", args.change, args.version);
+    println!("approved {} v{}", args.change, args.version);
     Ok(())
 }
 
@@ -55,7 +76,7 @@ pub fn change(place: &Place, act: &str, args: &ChangeArgs) -> Result<()> {
     if place.json {
         return output::json(&answer);
     }
-    println!("{act}: {}", args.change);
+    println!("{} {}", done(act), args.change);
     Ok(())
 }
 
@@ -69,6 +90,18 @@ pub fn repo(place: &Place, act: &str, args: &RepoArgs) -> Result<()> {
     if place.json {
         return output::json(&answer);
     }
-    println!("{act}: {repo}");
+    println!("{} {repo}", done(act));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_taken_as_it_is_printed() {
+        assert_eq!(version("v2"), Ok(Version(2)));
+        assert_eq!(version("2"), Ok(Version(2)));
+        assert!(version("two").is_err());
+    }
 }

@@ -27,7 +27,10 @@ pub struct Args {
 pub fn run(place: &Place, args: &Args) -> Result<()> {
     let (client, repo) = (place.client()?, place.repo()?);
     if let Some(fence) = args.release {
-        client.release(&repo, Fence(fence))?;
+        let answer = client.release(&repo, Fence(fence))?;
+        if place.json {
+            return output::json(&answer);
+        }
         println!("released {fence}");
         return Ok(());
     }
@@ -39,6 +42,6 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&reply);
     }
-    println!("claimed with fence {} for {} s", reply.fence, args.seconds);
+    println!("claimed for {} s; give it back with  yard claim --release {}", args.seconds, reply.fence);
     Ok(())
 }

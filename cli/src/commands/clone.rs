@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use yard_common::ForkName;
 
-use crate::git;
 use crate::place::Place;
+use crate::{git, output};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -53,6 +53,8 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         ("switchyard.token", client.token().to_owned()),
         (header.as_str(), format!("Authorization: Basic {basic}")),
         ("notes.displayRef", "refs/notes/intent".to_owned()),
+        // What landed is a commit of its own: a pull puts unlanded work on top of it.
+        ("pull.rebase", "true".to_owned()),
     ];
     if let Some(push) = push {
         settings.push(("remote.origin.pushurl", push));
@@ -64,6 +66,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     // The configuration holds the token: only its owner may read it.
     let _ = std::process::Command::new("chmod").arg("600").arg(dir.join(".git/config")).status();
     git::run(&dir, None, &["fetch", "-q", "origin"])?;
+    if place.json {
+        return output::json(&serde_json::json!({ "repo": repo, "fork": args.fork, "dir": target }));
+    }
     println!("cloned {repo} into {target}: submit with  git push origin HEAD:refs/for/main");
     Ok(())
 }

@@ -23,6 +23,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&made);
     }
-    println!("fork   {}\nurl    {}\ntoken  {}  (submit, shown once)", made.fork, made.url, made.token);
+    println!(
+        "fork   {}\nurl    {}\ntoken  {}  (read and submit, shown once)",
+        made.fork, made.url, made.token
+    );
     Ok(())
 }

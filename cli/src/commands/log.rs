@@ -65,6 +65,10 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&records);
     }
+    if records.is_empty() {
+        let any = args.agent.is_none() && args.text.is_none();
+        return output::text(if any { "nothing has landed yet\n" } else { "nothing that landed fits\n" });
+    }
     let rows: Vec<Vec<String>> = records
         .iter()
         .map(|record| {
@@ -80,8 +84,7 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         })
         .collect();
     let header = ["commit", "landed (UTC)", "change", "version", "fork", "train", "title"];
-    print!("{}", output::table(&header, &rows));
-    Ok(())
+    output::text(&output::table(&header, &rows))
 }
 
 #[cfg(test)]

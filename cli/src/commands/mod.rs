@@ -18,7 +18,7 @@ use crate::place::Place;
 
 /// Many agents change one codebase at once, and their work lands by itself.
 #[derive(Debug, clap::Parser)]
-#[command(name = "yard", version, about)]
+#[command(name = "yard", version)]
 pub struct Yard {
     /// Where to work.
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub enum Command {
     Unprotect(act::RepoArgs),
     /// Lease paths, or give a lease back
     Claim(claim::Args),
-    /// Make or read a token
+    /// Make a token, or revoke one
     Token(token::Args),
     /// Test candidates: lease, check out, run, report
     Runner(runner::Args),

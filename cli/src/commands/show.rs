@@ -65,7 +65,8 @@ fn event(number: FactNo, at: Millis, fact: &Fact, change: &ChangeId) {
     let line = |text: String| println!("  {}  fact {number}: {text}", utc(at.seconds()));
     match fact {
         Fact::Submitted { row, .. } => {
-            line(format!("version {} accepted, {} paths, lane {}", row.version, row.edits.len(), row.lane));
+            let paths = output::count(row.edits.len() as u64, "path");
+            line(format!("version {} accepted, {}, lane {}", row.version, paths, row.lane));
         }
         Fact::Landed { request, .. } => {
             if let Some(landed) = request.changes.iter().find(|item| item.change == *change) {
@@ -89,7 +90,12 @@ fn event(number: FactNo, at: Millis, fact: &Fact, change: &ChangeId) {
 
 fn proof(request: &LandRequest, landed: &LandChange) {
     for run in &request.runs {
-        println!("    run {}: {} tests green on tree {}", run.run, run.result.ran, run.tree);
+        println!(
+            "    run {}: {} green on tree {}",
+            run.run,
+            output::count(run.result.ran.into(), "test"),
+            run.tree
+        );
     }
     println!("    proof: each path as base, on main before, in the change, after");
     let rows: Vec<Vec<String>> = landed.edits.iter().map(edit_row).collect();

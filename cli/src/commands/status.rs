@@ -56,8 +56,7 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         if place.json {
             return output::json(&changes);
         }
-        print!("{}", output::table(&header, &changes.iter().map(row).collect::<Vec<_>>()));
-        return Ok(());
+        return output::text(&output::table(&header, &changes.iter().map(row).collect::<Vec<_>>()));
     }
     let status = client.status(&repo)?;
     if place.json {
@@ -74,7 +73,7 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if status.open.is_empty() {
         println!("nothing is open");
     } else {
-        print!("{}", output::table(&header, &status.open.iter().map(row).collect::<Vec<_>>()));
+        output::text(&output::table(&header, &status.open.iter().map(row).collect::<Vec<_>>()))?;
     }
     Ok(())
 }

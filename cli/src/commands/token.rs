@@ -1,8 +1,10 @@
-//! `yard token`: asks an admin's platform for a token, or signs one with the platform's secret.
+//! `yard token`: makes a token, by the platform or by its secret, or revokes one.
 
 use anyhow::{Context as _, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use yard_common::{ForkName, Millis, RepoName, TokenId};
-use yard_wire::api::NewToken;
+use yard_wire::api::{NewToken, TokenReply};
 use yard_wire::token::{Claims, Scope, issue};
 
 use crate::client::fresh_key;
@@ -13,14 +15,17 @@ use crate::place::Place;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What it allows: read, submit, run, admin
-    #[arg(required = true, value_delimiter = ',')]
+    #[arg(required_unless_present = "revoke", value_delimiter = ',')]
     scopes: Vec<String>,
     /// The fork it is bound to
     #[arg(long)]
     fork: Option<ForkName>,
     /// For how many days
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=366))]
     days: u64,
+    /// Revoke a token instead: the token itself, or its id
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["scopes", "fork", "sign"])]
+    revoke: Option<String>,
     /// Sign it here with the platform's secret from SWITCHYARD_SECRET: for whoever runs the platform
     #[arg(long)]
     sign: bool,
@@ -36,11 +41,14 @@ fn scope(name: &str) -> Result<Scope> {
     })
 }
 
-/// Prints the token.
+/// Prints the token, or revokes one.
 ///
 /// # Errors
 /// When the platform refuses, or the secret is not set.
 pub fn run(place: &Place, args: &Args) -> Result<()> {
+    if let Some(old) = &args.revoke {
+        return revoke(place, old);
+    }
     let scopes = args.scopes.iter().map(|name| scope(name)).collect::<Result<Vec<_>>>()?;
     let seconds = args.days.saturating_mul(86_400);
     if !args.sign {
@@ -53,6 +61,7 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         return Ok(());
     }
     let secret = std::env::var("SWITCHYARD_SECRET")
+        .ok()
         .context("set SWITCHYARD_SECRET to the platform's secret to sign a token here")?;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_millis();
     let claims = Claims {
@@ -62,6 +71,50 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         scopes,
         expires: Millis(u64::try_from(now)?).plus(seconds.saturating_mul(1000)),
     };
-    println!("{}", issue(secret.as_bytes(), &claims));
+    let token = issue(secret.as_bytes(), &claims);
+    if place.json {
+        return output::json(&TokenReply { token, id: claims.id, expires: claims.expires });
+    }
+    println!("{token}");
     Ok(())
+}
+
+fn revoke(place: &Place, old: &str) -> Result<()> {
+    let id = token_id(old)?;
+    let answer = place.client()?.revoke(&place.repo()?, &id)?;
+    if place.json {
+        return output::json(&answer);
+    }
+    println!("revoked {id}");
+    Ok(())
+}
+
+/// The id of a token, which its first part tells; an id is taken as it is.
+fn token_id(text: &str) -> Result<TokenId> {
+    if !text.starts_with("sy1.") {
+        return Ok(TokenId::new(text)?);
+    }
+    let part = text.split('.').nth(1).unwrap_or_default();
+    let claims =
+        URL_SAFE_NO_PAD.decode(part).ok().and_then(|json| serde_json::from_slice::<Claims>(&json).ok());
+    Ok(claims.context("this is no whole token: give the token as it was printed, or its id")?.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_tells_its_id() {
+        let claims = Claims {
+            id: TokenId::new("t-1").unwrap(),
+            repo: None,
+            fork: None,
+            scopes: vec![Scope::Read],
+            expires: Millis(1),
+        };
+        assert_eq!(token_id(&issue(b"secret", &claims)).unwrap(), claims.id);
+        assert_eq!(token_id("t-1").unwrap(), claims.id);
+        assert!(token_id("sy1.cut").is_err());
+    }
 }
