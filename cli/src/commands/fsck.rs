@@ -85,11 +85,26 @@ fn print(place: &Place, findings: &[Finding]) -> Result<()> {
         })
         .collect();
     if !rows.is_empty() {
-        print!("{}", output::table(&["change", "commit", "result"], &rows));
+        output::text(&output::table(&["change", "commit", "result"], &rows))?;
     }
-    let ok = findings.iter().filter(|finding| finding.result == "ok").count();
-    println!("{} landings, {ok} proven again by git", findings.len());
-    Ok(())
+    output::text(&summary(findings))
+}
+
+/// One line: what was redone with git, and what was only compared and why.
+fn summary(findings: &[Finding]) -> String {
+    let count = |fits: &dyn Fn(&Finding) -> bool| findings.iter().filter(|finding| fits(finding)).count();
+    let ok = count(&|finding| finding.result == "ok");
+    let rule = count(&|finding| finding.result == "rule");
+    let unknown = count(&|finding| !finding.fault && finding.result.starts_with("unknown"));
+    let mut line = format!("{}: {ok} proven again by git", output::count(findings.len() as u64, "landing"));
+    if rule > 0 {
+        line.push_str(&format!(", {rule} merged by a rule (own edits compared, the rule not redone)"));
+    }
+    if unknown > 0 {
+        line.push_str(&format!(", {unknown} whose submitted objects are not kept (own edits compared)"));
+    }
+    line.push('\n');
+    line
 }
 
 fn check_all(client: &Client, place: &Place, folder: &Path) -> Result<Vec<Finding>> {
