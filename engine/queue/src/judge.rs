@@ -35,7 +35,7 @@ pub enum Outcome {
 }
 
 /// Red means: complete, at least one test ran, and not green. All else that is not green says nothing.
-fn is_red(result: &RunResult) -> bool {
+pub(crate) fn is_red(result: &RunResult) -> bool {
     result.complete && !result.proves_green() && (result.ran > 0 || !result.failed.is_empty())
 }
 

@@ -6,7 +6,7 @@ use yard_common::stage::Verdict;
 use yard_common::{ChangeId, Millis, ObjectId, RunId, TrainNo, Version};
 
 use crate::fact::{AttemptKind, Candidate, Check, LaneFact, Purpose};
-use crate::judge::{Need, Outcome, Together};
+use crate::judge::{Need, Outcome, Together, is_red};
 use crate::limits::MAIN_RETRY_MS;
 use crate::state::{Attempt, Entry, Lane, Status, World};
 
@@ -219,9 +219,19 @@ impl Lane {
             Status::Suspect { runs, .. } => runs.clone(),
             _ => Vec::new(),
         };
+        // Runs that never came to their end prove nothing against those that it was tested with.
+        if !runs.is_empty() && runs.iter().all(|run| self.ended_without_result(run)) {
+            let detail = "green alone; with what main has now no run came to its end".to_owned();
+            return Some(judged(entry, Verdict::Infra, runs, detail, now));
+        }
         let detail = runs.first().map(|run| self.what_failed(run)).unwrap_or_default();
         runs.extend(green);
         Some(judged(entry, Verdict::Interaction { with: landed }, runs, detail, now))
+    }
+
+    fn ended_without_result(&self, run: &RunId) -> bool {
+        let past = self.past_runs.iter().find(|past| past.run == *run);
+        past.is_some_and(|past| !past.result.as_ref().is_some_and(is_red))
     }
 
     fn what_failed(&self, run: &RunId) -> String {

@@ -59,6 +59,21 @@ fn green_alone_but_red_with_one_that_landed_is_an_interaction_that_names_it() {
 }
 
 #[test]
+fn no_complete_run_together_is_held_and_is_no_interaction() {
+    let both = |content: &[yard_common::ChangeId]| has(content, "rename") && has(content, "caller");
+    let lost = || yard_common::landing::RunResult { complete: false, green: false, ran: 0, ..green() };
+    let mut yard = Yard::new(move |content, _| if both(content) { lost() } else { green() });
+    yard.submit("rename");
+    yard.submit("caller");
+    yard.submit("other");
+    yard.settle();
+    assert_eq!(yard.landed(), ["rename", "other"]);
+    let stage = yard.stage(&change("caller"));
+    assert_eq!((stage.stage, stage.verdict), (Stage::Held, Some(Verdict::Infra)));
+    assert!(stage.reason.contains("green alone"), "{}", stage.reason);
+}
+
+#[test]
 fn an_interaction_with_what_landed_after_its_base_is_found_too() {
     let both = |content: &[yard_common::ChangeId]| has(content, "rename") && has(content, "caller");
     let mut yard = Yard::new(move |content, _| if both(content) { red("calls") } else { green() });
