@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -46,6 +46,8 @@ pub struct Runner {
     pub work: PathBuf,
     /// Hash of its environment.
     pub environment: String,
+    /// The process group of the command that runs now; 0 when none does.
+    pub group: Arc<AtomicU32>,
 }
 
 /// What a runner did in one round.
@@ -74,7 +76,7 @@ impl Runner {
         let name =
             format!("{}-{}", host.trim().replace(|c: char| !c.is_ascii_alphanumeric(), "-"), fresh_key());
         let id = RunnerId::new(name.trim_start_matches('-'))?;
-        Ok(Self { client, repo, lanes, id, work, environment: environment(label) })
+        Ok(Self { client, repo, lanes, id, work, environment: environment(label), group: Arc::default() })
     }
 
     /// Asks every lane once, waiting at the last one, and does what it gets.
@@ -214,25 +216,10 @@ impl Runner {
             .process_group(0)
             .spawn()
             .context("sh cannot be started")?;
-        let limit = Duration::from_secs(u64::from(work.timeout_seconds));
-        let began = Instant::now();
-        let mut pause = Duration::from_millis(5);
-        loop {
-            if let Some(status) = child.try_wait()? {
-                end_group(&child);
-                let signal = status.code().is_none().then(|| "the command was ended by a signal".to_owned());
-                return Ok((status.code().map(|code| code == 0), signal));
-            }
-            let late = began.elapsed() > limit;
-            if late || lost.load(Ordering::Relaxed) {
-                end_group(&child);
-                let _ = child.wait();
-                let why = late.then(|| format!("the command ran longer than {} s", work.timeout_seconds));
-                return Ok((None, why));
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(100));
-        }
+        self.group.store(child.id(), Ordering::Relaxed);
+        let ended = wait(&mut child, work, lost);
+        self.group.store(0, Ordering::Relaxed);
+        ended
     }
 
     fn report(
@@ -328,9 +315,32 @@ fn tail_of(log: &Path) -> String {
     String::from_utf8_lossy(bytes.get(from..).unwrap_or_default()).into_owned()
 }
 
-/// Ends what the command left running: its whole process group.
-fn end_group(child: &Child) {
-    let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+/// Waits for the command, at most its time; a lost lease ends it.
+fn wait(child: &mut Child, work: &Work, lost: &AtomicBool) -> Result<(Option<bool>, Option<String>)> {
+    let limit = Duration::from_secs(u64::from(work.timeout_seconds));
+    let began = Instant::now();
+    let mut pause = Duration::from_millis(5);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            end_group(child.id());
+            let signal = status.code().is_none().then(|| "the command was ended by a signal".to_owned());
+            return Ok((status.code().map(|code| code == 0), signal));
+        }
+        let late = began.elapsed() > limit;
+        if late || lost.load(Ordering::Relaxed) {
+            end_group(child.id());
+            let _ = child.wait();
+            let why = late.then(|| format!("the command ran longer than {} s", work.timeout_seconds));
+            return Ok((None, why));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+}
+
+/// Ends what a command left running: its whole process group.
+pub fn end_group(group: u32) {
+    let group = i32::try_from(group).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(group) = group {
         // Nothing is left when the group has gone by itself.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
@@ -365,6 +375,7 @@ mod tests {
             id: RunnerId::new("r1").unwrap(),
             work: work.to_owned(),
             environment: environment(""),
+            group: Arc::default(),
         }
     }
 
