@@ -24,6 +24,9 @@ use crate::respond::{self, Answer};
 use crate::router::{self, Endpoint, Found, Parts, Route, Verb};
 use crate::{openapi, router::Need};
 
+/// Largest number of the tables: 2^53 - 1.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
+
 /// What the edge stands on: workerd, or a test.
 pub trait Platform {
     /// Calls to the objects.
@@ -110,13 +113,14 @@ impl Ask {
         self.query.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A number in the query.
+    /// A number in the query; more than any table holds is as much as it holds.
     ///
     /// # Errors
     /// [`Refusal::Invalid`] when it is none.
     pub fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
         let bad = |_| Refusal::Invalid { why: format!("query parameter {name} must be a number") };
-        self.query(name).map(|text| text.parse().map_err(bad)).transpose()
+        let number = self.query(name).map(|text| text.parse().map_err(bad)).transpose()?;
+        Ok(number.map(|number: u64| number.min(NUMBER_MAX)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use yard_common::submission::Via;
 use yard_common::{ForkName, IdempotencyKey, ObjectId, RefName, Refusal, RepoName};
-use yard_git::{Kind, Object, ReadError, RunningTree};
+use yard_git::{Kind, Object, Objects as _, ReadError, RunningTree};
 use yard_objects::Calls as _;
 use yard_wire::api::{ApiChange, SubmitChanges, SubmitReply, SubmitResult};
 use yard_wire::names::{self, Remote};
@@ -149,6 +149,7 @@ async fn propose<S: crate::hand::Source>(
     outcomes: &mut BTreeMap<usize, Outcome>,
 ) -> Result<BTreeMap<usize, Proposal>, Refusal> {
     let mut hand = Hand::default();
+    read_bases(store, todo, bases, &mut hand, outcomes).await?;
     let mut proposals = BTreeMap::new();
     loop {
         let mut missing = BTreeSet::new();
@@ -168,6 +169,34 @@ async fn propose<S: crate::hand::Source>(
         }
         hand.load(store, missing).await?;
     }
+}
+
+/// Reads the bases' trees; those of API submissions are in no pack until they land.
+async fn read_bases<S: crate::hand::Source>(
+    store: &S,
+    todo: &BTreeMap<usize, Ask>,
+    bases: &mut BTreeMap<ObjectId, Base>,
+    hand: &mut Hand,
+    outcomes: &mut BTreeMap<usize, Outcome>,
+) -> Result<(), Refusal> {
+    let tree = |base: &Base| base.prepared.bases.first().map(|commit| commit.tree);
+    let wanted = bases.values().filter_map(tree).filter(|tree| *tree != ObjectId::EMPTY_TREE);
+    let wanted: BTreeSet<ObjectId> = wanted.collect();
+    for (id, object) in store.read(&wanted).await? {
+        hand.insert(id, object);
+    }
+    bases.retain(|_, base| {
+        tree(base).is_some_and(|tree| !wanted.contains(&tree) || hand.get(&tree).is_some())
+    });
+    for (n, ask) in todo.iter().filter(|(_, ask)| !bases.contains_key(&ask.base)) {
+        let base = ask.base;
+        let why = format!(
+            "base {base} is the head of a change that was offered by the API and has not landed: base it on \
+             main and offer it once that has landed, or push both with git"
+        );
+        outcomes.entry(*n).or_insert(Err(Refusal::Invalid { why }));
+    }
+    Ok(())
 }
 
 fn proposal(

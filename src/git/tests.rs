@@ -259,3 +259,44 @@ fn a_revoked_token_reads_nothing_and_pushes_nothing() {
     assert!(answer.contains("revoked"), "{answer}");
     assert_eq!(event.platform.blobs.keys(), Vec::<String>::new());
 }
+
+#[test]
+fn an_api_change_on_an_api_change_that_is_open_is_refused_alone_and_says_why() {
+    let event = event("stacked");
+    let mut writer = PackWriter::in_memory();
+    let one = commit(&mut writer, None, "one");
+    push(&event, "stacked", "refs/heads/main", one[0], &writer.finish().unwrap().rest);
+    let offer = |key: &str, changes: &serde_json::Value| {
+        let mut ask = ask("/api/repos/stacked/changes");
+        ask.headers.insert("idempotency-key".into(), key.into());
+        ask.body = serde_json::json!({ "changes": changes }).to_string().into_bytes();
+        let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
+        let answer = block_on(crate::api::answer(&event, &call));
+        serde_json::from_slice::<serde_json::Value>(&answer.body).unwrap()["results"].clone()
+    };
+    let change = |base: &str, path: &str| {
+        serde_json::json!({
+            "base": base, "edits": [{ "path": path, "content": "x" }], "intent": { "title": "t" }
+        })
+    };
+    let main = one[0].to_string();
+    let parent = offer("k1", &serde_json::json!([change(&main, "a")]));
+    let head = parent[0]["accepted"]["head"].as_str().unwrap();
+    let both = offer("k2", &serde_json::json!([change(head, "b"), change(&main, "c")]));
+    let refused = both[0]["refused"]["detail"].as_str().unwrap();
+    assert!(refused.contains(head) && refused.contains("has not landed"), "{both}");
+    assert!(both[1]["accepted"]["head"].is_string(), "{both}");
+}
+
+#[test]
+fn a_number_beyond_the_tables_is_no_fault_of_the_platform() {
+    let event = event("numbers");
+    for query in ["changes?before", "landings?after", "events?after"] {
+        let (path, name) = query.split_once('?').unwrap();
+        let mut ask = ask(&format!("/api/repos/numbers/{path}"));
+        ask.verb = "GET".into();
+        ask.query.push((name.into(), u64::MAX.to_string()));
+        let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
+        assert_eq!(block_on(crate::api::answer(&event, &call)).status, 200, "{query}");
+    }
+}
