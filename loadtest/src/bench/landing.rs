@@ -31,6 +31,9 @@ pub struct Args {
     /// Changes of one train
     #[arg(long, default_value_t = 500)]
     train: usize,
+    /// Changes landed in another repository before, so that the module is compiled; 0: a cold start
+    #[arg(long, default_value_t = 500)]
+    warm: usize,
     /// Directories of the repository
     #[arg(long, default_value_t = 50)]
     dirs: usize,
@@ -74,6 +77,9 @@ pub fn run(args: &Args) -> Result<()> {
     let mut start = Start::at(&sandbox.join("state"));
     start.extra = ["--inspector", "0", "--quiet"].map(str::to_owned).to_vec();
     let platform = Platform::start(&start)?;
+    if args.warm > 0 {
+        warm_up(&platform, &sandbox, &corpus, &base, args.warm)?;
+    }
     let measured = measure(&platform, &sandbox, &corpus, &base)?;
     platform.stop()?;
 
