@@ -127,6 +127,27 @@ fn measure(platform: &Platform, sandbox: &Sandbox, corpus: &Corpus, base: &str) 
     Ok(Measured { seconds, requests, cpu_ms, counts, wasm_memory_bytes, peak, tree })
 }
 
+/// Lands a train in another repository first, so that V8 has compiled the module when the clock starts.
+fn warm_up(
+    platform: &Platform,
+    sandbox: &Sandbox,
+    corpus: &Corpus,
+    base: &str,
+    changes: usize,
+) -> Result<()> {
+    let admin = platform.admin()?;
+    let repo = RepoName::new("warm")?;
+    let made = admin.new_repo(&NewRepo { name: repo.clone(), default_branch: None })?;
+    sandbox.git("base.git", Some(&made.token), &["push", "-q", &made.url, "main:refs/heads/main"])?;
+    let fork = admin.new_fork(&repo, &NewFork { name: ForkName::new("agent")? })?;
+    let runner = Client::new(platform.url(), &platform.token(Some(&repo), None, &[Scope::Run])?);
+    let crew = Crew::start(&runner, &repo, 1)?;
+    let corpus = Corpus { changes, ..*corpus };
+    submit_all(&Client::new(platform.url(), &fork.token), &repo, sandbox, &corpus, base)?;
+    wait_until_complete(&admin, &repo, &format!("change {}", changes - 1), Instant::now())?;
+    crew.stop()
+}
+
 fn submit_all(
     client: &Client,
     repo: &RepoName,
