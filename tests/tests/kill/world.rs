@@ -20,7 +20,7 @@ use yard_wire::token::Scope;
 
 /// A runner's call waits for work this long, in milliseconds: the test looks at the changes in between.
 const WAIT_MS: u64 = 200;
-/// A platform that is at rest passes no more points after this: effects wait 250 ms, the cron 2 s.
+/// A platform that is at rest passes no more points after this: effects wait 250 ms, the cron 1 s.
 const REST: Duration = Duration::from_secs(8);
 
 /// Tries until it works: the platform may be down, or have lost the answer.
@@ -61,7 +61,7 @@ impl World {
         let sandbox = Sandbox::new()?;
         let mut start = Start::at(&sandbox.join("state"));
         start.respawn = true;
-        start.extra = vec!["--tick".into(), "2".into()];
+        start.extra = vec!["--tick".into(), "1".into()];
         start.extra.extend(points.iter().flat_map(|point| ["--kill-at".to_owned(), point.clone()]));
         let platform = Platform::start(&start)?;
         let admin = platform.admin()?;
@@ -103,8 +103,9 @@ impl World {
 
     /// Four more changes and a revoked token, then rest: two land, one is there already, one is broken.
     ///
-    /// Answers when `kills` kills have been seen, or when nothing more can come.
-    pub fn round(&mut self, kills: usize) -> Result<()> {
+    /// Ends when it has seen a kill, or when nothing more can come.
+    pub fn round(&mut self) -> Result<()> {
+        let before = self.kills()?.len();
         self.rounds += 1;
         let n = self.rounds;
         let by_git = self.offer_by_git(n)?;
@@ -117,14 +118,12 @@ impl World {
         self.expected.insert(broken, Stage::NeedsAuthor);
         self.revoke()?;
         self.settle()?;
-        let before = self.kills()?.len();
         let began = Instant::now();
-        while self.kills()?.len() < kills && began.elapsed() < REST {
+        while self.kills()?.len() == before && began.elapsed() < REST {
             std::thread::sleep(Duration::from_millis(100));
         }
-        if self.kills()?.len() > before {
-            self.settle()?;
-        }
+        // It was the last kill of this round that may have left something to be done.
+        self.settle()?;
         self.exactly_once()
     }
 
@@ -244,13 +243,17 @@ impl World {
         }
         ensure!(changes.len() == self.expected.len(), "{} changes: {}", changes.len(), told(&changes));
         self.in_git()?;
-        let landed: Vec<&ChangeId> =
-            self.expected.iter().filter(|(_, stage)| **stage == Stage::Landed).map(|(id, _)| id).collect();
+        let landed = self.ended_as(&[Stage::Landed]);
         let records = again("reading the records", || Ok(self.admin.records(&self.repo, "limit=200")?))?;
         let mut recorded: Vec<&ChangeId> = records.iter().map(|record| &record.change).collect();
         recorded.sort();
         ensure!(recorded == landed, "records {recorded:?}, landed {landed:?}");
-        self.on_board(&landed)
+        self.on_board()
+    }
+
+    /// The changes that were offered and must have ended so, in the order of their ids.
+    fn ended_as(&self, stages: &[Stage]) -> Vec<&ChangeId> {
+        self.expected.iter().filter(|(_, stage)| stages.contains(stage)).map(|(id, _)| id).collect()
     }
 
     fn in_git(&self) -> Result<()> {
@@ -258,8 +261,7 @@ impl World {
         again("fetching the result", || self.git(&["fetch", "-q", &self.remote(), refs[0], refs[1]]))?;
         self.git(&["fsck", "--strict"])?;
         let list = self.git(&["rev-list", "--first-parent", &format!("{}..refs/got/main", self.base)])?;
-        let mut left: Vec<&ChangeId> =
-            self.expected.iter().filter(|(_, stage)| **stage == Stage::Landed).map(|(id, _)| id).collect();
+        let mut left = self.ended_as(&[Stage::Landed]);
         for commit in list.lines() {
             let note = self.git(&["notes", "--ref=intent", "show", commit])?;
             let place = left.iter().position(|change| note.contains(change.as_str()));
@@ -277,19 +279,27 @@ impl World {
         Ok(())
     }
 
-    fn on_board(&self, landed: &[&ChangeId]) -> Result<()> {
-        let (mut after, mut told) = (0, Vec::new());
+    /// What the repository's facts say has been told, and once.
+    fn on_board(&self) -> Result<()> {
+        let (mut after, mut events) = (0, Vec::new());
         loop {
             let page = again("reading the board", || Ok(self.admin.events(&self.repo, after)?))?;
             if page.events.is_empty() {
                 break;
             }
             after = page.next;
-            let landings = page.events.into_iter().map(|(_, event)| event).filter(|of| of.kind == "landed");
-            told.extend(landings.filter_map(|event| event.change));
+            events.extend(page.events.into_iter().map(|(_, event)| event));
         }
-        told.sort();
-        ensure!(told.iter().collect::<Vec<_>>() == landed, "the board tells {told:?}, landed {landed:?}");
+        let all = [Stage::Landed, Stage::AlreadyOnMain, Stage::NeedsAuthor];
+        for (kind, stages) in
+            [("submitted", &all[..]), ("landed", &all[..1]), ("already-on-main", &all[1..2])]
+        {
+            let expected = self.ended_as(stages);
+            let told = events.iter().filter(|event| event.kind == kind);
+            let mut told: Vec<&ChangeId> = told.filter_map(|event| event.change.as_ref()).collect();
+            told.sort();
+            ensure!(told == expected, "the board tells {kind} of {told:?}, it was {expected:?}");
+        }
         Ok(())
     }
 }
