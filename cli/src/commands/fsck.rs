@@ -109,26 +109,60 @@ fn summary(findings: &[Finding]) -> String {
 
 fn check_all(client: &Client, place: &Place, folder: &Path) -> Result<Vec<Finding>> {
     let repo = place.repo()?;
-    let mut rows: BTreeMap<(ChangeId, Version), Submission> = BTreeMap::new();
-    let mut findings = Vec::new();
+    let mut log = Log::default();
     let mut after = FactNo(0);
     loop {
         let page = client.landings(&repo, after, PAGE)?;
-        let Some((last, _, _)) = page.last() else { return Ok(findings) };
+        let Some((last, _, _)) = page.last() else { break };
         after = *last;
-        for (_, _, fact) in page {
-            match fact {
-                Fact::Submitted { row, .. } => {
-                    rows.insert((row.change.clone(), row.version), *row);
-                }
-                Fact::Landed { request, .. } => {
-                    for landed in &request.changes {
-                        let row = rows.get(&(landed.change.clone(), landed.version));
-                        findings.push(finding(folder, landed, row)?);
+        page.into_iter().for_each(|(_, _, fact)| log.take(fact));
+    }
+    let findings = log.landings.iter().map(|landing| {
+        let key = (landing.change.change.clone(), landing.change.version);
+        if landing.on_main {
+            return finding(folder, &landing.change, log.rows.get(&key));
+        }
+        let result = "off main: an admin rewrote main".to_owned();
+        Ok(Finding { change: key.0, commit: landing.change.commit, result, fault: false })
+    });
+    findings.collect()
+}
+
+/// The landings of a log, and which of them main still has.
+#[derive(Debug, Default)]
+struct Log {
+    rows: BTreeMap<(ChangeId, Version), Submission>,
+    landings: Vec<Landing>,
+}
+
+#[derive(Debug)]
+struct Landing {
+    change: LandChange,
+    on_main: bool,
+}
+
+impl Log {
+    fn take(&mut self, fact: Fact) {
+        match fact {
+            Fact::Submitted { row, .. } => {
+                self.rows.insert((row.change.clone(), row.version), *row);
+            }
+            Fact::Landed { request, .. } => {
+                let landed = request.changes.into_iter();
+                self.landings.extend(landed.map(|change| Landing { change, on_main: true }));
+            }
+            Fact::DirectPush { rewritten, restored, standing, .. } => {
+                let commits: Vec<ObjectId> = standing.iter().map(|standing| standing.commit).collect();
+                for landing in &mut self.landings {
+                    let change = &landing.change.change;
+                    if rewritten.contains(change) {
+                        landing.on_main = false;
+                    } else if restored.contains(change) {
+                        landing.on_main = commits.contains(&landing.change.commit);
                     }
                 }
-                _ => {}
             }
+            _ => {}
         }
     }
 }
@@ -264,4 +298,61 @@ fn version_tree(folder: &Path, row: &Submission) -> Result<Option<String>> {
     let tree = run(&["write-tree"], &[]).ok();
     let _ = std::fs::remove_file(&index);
     Ok(tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yard_common::fact::Standing;
+    use yard_common::{Epoch, Millis};
+
+    fn id(digit: &str) -> ObjectId {
+        digit.repeat(40).parse().unwrap()
+    }
+
+    fn change(name: &str) -> ChangeId {
+        ChangeId::new(format!("change-{name}")).unwrap()
+    }
+
+    fn landing(name: &str, digit: &str) -> Landing {
+        let change =
+            LandChange { change: change(name), version: Version(1), commit: id(digit), edits: Vec::new() };
+        Landing { change, on_main: true }
+    }
+
+    fn push(rewritten: &[&str], standing: &[(&str, &str)]) -> Fact {
+        let stands = |(name, digit): &(&str, &str)| Standing {
+            change: change(name),
+            version: Version(1),
+            commit: id(digit),
+        };
+        let standing: Vec<Standing> = standing.iter().map(stands).collect();
+        Fact::DirectPush {
+            old: None,
+            new: id("f"),
+            epoch: Epoch(1),
+            reason: "rewind".into(),
+            rewritten: rewritten.iter().map(|name| change(name)).collect(),
+            restored: standing.iter().map(|standing| standing.change.clone()).collect(),
+            standing,
+            policy: None,
+            at: Millis(0),
+        }
+    }
+
+    fn on_main(log: &Log) -> Vec<bool> {
+        log.landings.iter().map(|landing| landing.on_main).collect()
+    }
+
+    #[test]
+    fn what_a_rewind_took_off_main_is_no_fault_until_it_stands_there_again() {
+        let mut log = Log { landings: vec![landing("one", "1"), landing("two", "2")], ..Log::default() };
+        log.take(push(&["two"], &[]));
+        assert_eq!(on_main(&log), [true, false]);
+        log.landings.push(landing("two", "3"));
+        assert_eq!(on_main(&log), [true, false, true], "landed anew, by another commit");
+        log.take(push(&["two"], &[]));
+        log.take(push(&[], &[("two", "2")]));
+        assert_eq!(on_main(&log), [true, true, false], "its first commit came back");
+    }
 }
