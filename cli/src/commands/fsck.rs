@@ -21,6 +21,9 @@ use crate::{Client, git};
 /// Facts asked for at once.
 const PAGE: u32 = 200;
 
+/// What is found of a landing that a rewind took back.
+const OFF_MAIN: &str = "off main: an admin rewrote main";
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -100,6 +103,10 @@ fn summary(findings: &[Finding]) -> String {
     if rule > 0 {
         line.push_str(&format!(", {rule} merged by a rule (own edits compared, the rule not redone)"));
     }
+    let off = count(&|finding| finding.result == OFF_MAIN);
+    if off > 0 {
+        line.push_str(&format!(", {off} that a rewind took off main"));
+    }
     if unknown > 0 {
         line.push_str(&format!(", {unknown} whose submitted objects are not kept (own edits compared)"));
     }
@@ -122,8 +129,8 @@ fn check_all(client: &Client, place: &Place, folder: &Path) -> Result<Vec<Findin
         if landing.on_main {
             return finding(folder, &landing.change, log.rows.get(&key));
         }
-        let result = "off main: an admin rewrote main".to_owned();
-        Ok(Finding { change: key.0, commit: landing.change.commit, result, fault: false })
+        let (commit, result) = (landing.change.commit, OFF_MAIN.to_owned());
+        Ok(Finding { change: key.0, commit, result, fault: false })
     });
     findings.collect()
 }
