@@ -111,12 +111,30 @@ pub fn accept(ledger: &dyn Ledger, proposal: &Proposal, now: Millis) -> Decision
             Err(refusal) => return Decision::Refused(refusal),
         }
     }
+    if let Some(answer) = offered_before(ledger, proposal) {
+        return Decision::Answered(answer);
+    }
     match row(ledger, proposal, now) {
         Ok(row) => submitted(ledger, proposal, Submission { content, ..row }),
         Err(Stop::Missing(ids)) => Decision::Missing(ids),
         Err(Stop::No(Refusal::Raced)) => Decision::Refused(Refusal::Raced),
         Err(Stop::No(refusal)) => refused(proposal, content, refusal),
     }
+}
+
+/// The same commit, offered again by its fork under another key (git repeats a push whose answer was
+/// lost): it is accepted already, and no other version.
+fn offered_before(ledger: &dyn Ledger, proposal: &Proposal) -> Option<SubmissionAnswer> {
+    if proposal.replay_of.is_some() || proposal.new_change || proposal.fork.is_none() {
+        return None;
+    }
+    let named = |change: &ChangeId| proposal.change.as_ref().is_none_or(|id| id == change);
+    ledger.versions_with(&proposal.head).into_iter().find_map(|(change, version)| {
+        let (row, state) = (ledger.newest(&change)?, ledger.state(&change));
+        let same = row.version == version && row.head == proposal.head && row.fork == proposal.fork;
+        let waits = state.is_open() && state.rewritten.is_none();
+        (same && waits && named(&change)).then_some(SubmissionAnswer::Accepted { change, version })
+    })
 }
 
 fn submitted(ledger: &dyn Ledger, proposal: &Proposal, row: Submission) -> Decision<SubmissionAnswer> {

@@ -64,6 +64,23 @@ stories! {
         assert_eq!(world.facts.len(), facts);
     }
 
+    fn a_commit_offered_again_under_another_key_is_accepted_already() {
+        let mut world = world();
+        let main = world.main();
+        let push = world.work(&fork("f1"), None, main, &with(&start(), &[("a", Some(TOP))]));
+        let first = world.submit(&push).unwrap();
+        let facts = world.facts.len();
+        let mut again = push.clone();
+        again.key = "another-push".into();
+        assert_eq!(world.submit(&again), Ok(first.clone()));
+        assert_eq!(world.facts.len(), facts);
+        let mut named = push;
+        named.key = "with-its-id".into();
+        named.change = Some(first.0.clone());
+        assert_eq!(world.submit(&named), Ok(first));
+        assert_eq!(world.facts.len(), facts);
+    }
+
     fn one_key_stands_for_one_content() {
         let mut world = world();
         let main = world.main();
@@ -257,16 +274,6 @@ stories! {
         let mut other = part.clone();
         (other.fork, other.key) = (fork("f2"), "other".into());
         assert!(world.submit(&other).is_ok(), "another fork may offer it");
-    }
-
-    fn the_same_head_twice_is_one_version() {
-        let mut world = world();
-        let main = world.main();
-        let push = world.work(&fork("f1"), Some(&change("a")), main, &with(&start(), &[("a", Some(TOP))]));
-        world.submit(&push).unwrap();
-        let mut again = push;
-        again.key = "another-key".into();
-        assert!(matches!(world.submit(&again), Err(Refusal::Exists { .. })));
     }
 
     fn a_push_without_id_on_the_paths_of_an_open_change_asks_which_is_meant() {
