@@ -204,6 +204,21 @@ impl PackSet {
         Ok(place.and_then(|(key, list)| list.first().map(|(offset, _)| (key, *offset))))
     }
 
+    /// Those of the objects that no pack holds; loads indexes, no object.
+    ///
+    /// # Errors
+    /// [`Refusal::Internal`] when the bucket fails.
+    pub async fn missing(
+        &self,
+        blobs: &impl Blobs,
+        ids: &BTreeSet<ObjectId>,
+    ) -> Result<BTreeSet<ObjectId>, Refusal> {
+        if ids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        Ok(self.places(blobs, ids).await?.1)
+    }
+
     /// Puts the objects at hand: into the cache and into `needed`; answers with those that no pack has.
     ///
     /// # Errors

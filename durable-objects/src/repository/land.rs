@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use yard_common::config::Config;
 use yard_common::landing::SignedRun;
 use yard_common::policy::Policy;
+use yard_common::submission::Mode;
 use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal, RepoName};
 use yard_landing::land::{Configuration, Context, land, refuse_missing};
 use yard_landing::sign::{Verifier, is_signed};
@@ -63,6 +64,17 @@ impl Configuration for Toml {
     }
 }
 
+/// The blobs that the landing puts on main: a tree must not name what no pack holds.
+fn brought(asked: &wire::Land) -> BTreeSet<ObjectId> {
+    let edits = asked.request.changes.iter().flat_map(|listed| &listed.edits);
+    edits
+        .filter(|edit| edit.result != edit.ours)
+        .filter_map(|edit| edit.result)
+        .filter(|result| result.mode != Mode::Gitlink)
+        .map(|result| result.id)
+        .collect()
+}
+
 impl<P: Platform> Repository<P> {
     /// Asks the kernel.
     pub(super) async fn land(
@@ -83,7 +95,14 @@ impl<P: Platform> Repository<P> {
         }
         self.packs.add(&source, asked.notes.clone())?;
         let mut needed = Needed::default();
-        let (mut lost, mut rows) = (BTreeSet::new(), KnownRows::new());
+        let mut rows = KnownRows::new();
+        let mut lost = match self.packs.missing(&self.blobs, &brought(&asked)).await {
+            Ok(lost) => lost,
+            Err(refusal) => {
+                self.packs.forget(&source);
+                return Err(refusal);
+            }
+        };
         let answer = loop {
             match self.decide_landing(&asked, &needed, &lost, &mut rows, now) {
                 Err(refusal) => break Err(refusal),

@@ -1,4 +1,6 @@
+use yard_common::bytes::Base64;
 use yard_common::landing::LandRequest;
+use yard_common::submission::Via;
 use yard_common::{Fact, Refusal};
 use yard_wire::board::Events;
 use yard_wire::repository as wire;
@@ -44,6 +46,28 @@ fn a_train_lands_by_one_call_and_everything_moves_together() {
     world.restart();
     assert_eq!(world.call(&land).unwrap().unwrap(), landed, "a repeat gets the same answer");
     assert_eq!(world.tables(), tables);
+}
+
+#[test]
+fn a_candidate_that_lacks_a_blob_never_lands() {
+    let (mut world, _) = World::with(&[("a", "1")]);
+    let main = world.main().unwrap();
+    let head = world.commit(&[main], &[("a", Some("2"))], "change-one");
+    let blob = world.blob("2");
+    let mut proposal = world.proposal("change-one", "agent", head);
+    (proposal.via, proposal.packs) = (Via::Api, Vec::new());
+    proposal.contents = vec![(blob, Base64(b"2".to_vec()))];
+    world.call(&wire::Submit { items: vec![proposal], token: None }).unwrap().results.remove(0).unwrap();
+    world.without = Some(blob);
+    let (stage, land) = world.candidate(1, &["change-one"]);
+    world.call(&stage).unwrap();
+    let refused = world.call(&land).unwrap();
+    assert!(matches!(refused, Err(Refusal::Malformed { .. })), "{refused:?}");
+    assert_eq!(world.main(), Some(main));
+    world.without = None;
+    let (stage, land) = world.candidate(2, &["change-one"]);
+    world.call(&stage).unwrap();
+    assert_eq!(world.call(&land).unwrap().unwrap().head, stage.tip);
 }
 
 #[test]

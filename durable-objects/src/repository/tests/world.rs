@@ -45,6 +45,8 @@ pub struct World {
     pub store: MemoryObjects,
     pub now: Millis,
     pub admin: bool,
+    /// Packs are made without this object.
+    pub without: Option<ObjectId>,
     n: u64,
 }
 
@@ -78,7 +80,18 @@ impl World {
         wired.insert("board:click", Rc::new(Board::new(NativeSql::new().unwrap())));
         let host = host(&sql, &blobs, &index, &wired);
         let store = MemoryObjects::default();
-        let world = Self { host, sql, blobs, index, wired, store, now: Millis(1000), admin: true, n: 0 };
+        let world = Self {
+            host,
+            sql,
+            blobs,
+            index,
+            wired,
+            store,
+            now: Millis(1000),
+            admin: true,
+            without: None,
+            n: 0,
+        };
         let create = wire::Create {
             repo: RepoName::new("click").unwrap(),
             fork: None,
@@ -179,6 +192,7 @@ impl World {
             }
         }
         wanted.remove(&ObjectId::EMPTY_TREE);
+        wanted.retain(|id| Some(*id) != self.without);
         let mut writer = PackWriter::in_memory();
         for id in wanted {
             let object = self.store.get(&id).unwrap();
