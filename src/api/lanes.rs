@@ -1,8 +1,9 @@
 //! Lanes and the board: relayed, with the address and the bearer filled in.
 
+use yard_common::landing::SignedRun;
 use yard_common::{LaneName, Refusal};
 use yard_objects::Calls as _;
-use yard_wire::{board, lane, names};
+use yard_wire::{board, lane, names, token};
 
 use super::{Call, Event, Platform};
 use crate::respond::Answer;
@@ -35,12 +36,52 @@ pub(super) async fn renew<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Res
 
 pub(super) async fn report<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
     let ask: lane::Report = call.body()?;
+    signed_by(&call.bearer()?.token, &ask.run)?;
     event.calls().call(&object(call)?, &ask).await?;
     Ok(Answer::json(&serde_json::json!({})))
+}
+
+/// A result counts only when it was signed with the token that it comes with: a false red would send
+/// an author back, and no landing would ever look at it.
+fn signed_by(whole: &str, run: &SignedRun) -> Result<(), Refusal> {
+    let own = token::public_part(whole)? == run.token;
+    if own && token::sign_with(whole, &run.signed_text()) == run.mac {
+        return Ok(());
+    }
+    Err(Refusal::Forbidden { needs: "run, and the report signed with this very token".into() })
 }
 
 pub(super) async fn events<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
     let after = call.ask.number("after")?.unwrap_or(0);
     let reply = event.calls().call(&names::board(&call.repo()?), &board::Events { after }).await?;
     Ok(Answer::json(&reply))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_that_its_sender_did_not_sign_is_refused() {
+        let claims = |id: &str| token::Claims {
+            id: yard_common::TokenId::new(id).unwrap(),
+            repo: None,
+            fork: None,
+            scopes: vec![token::Scope::Run],
+            expires: yard_common::Millis(1),
+        };
+        let (mine, other) = (token::issue(b"s", &claims("mine")), token::issue(b"s", &claims("other")));
+        let mut run: SignedRun = serde_json::from_value(serde_json::json!({
+            "run": "r", "lease": 1, "tree": yard_common::ObjectId::ZERO, "suite": "s", "command": "c",
+            "config": null, "token": token::public_part(&mine).unwrap(), "mac": "",
+            "result": { "complete": true, "green": true, "ran": 1, "failed": [], "skipped": 0 }
+        }))
+        .unwrap();
+        assert!(signed_by(&mine, &run).is_err(), "unsigned");
+        run.mac = token::sign_with(&mine, &run.signed_text());
+        assert!(signed_by(&mine, &run).is_ok());
+        assert!(signed_by(&other, &run).is_err(), "another's token");
+        run.result.green = false;
+        assert!(signed_by(&mine, &run).is_err(), "changed after it was signed");
+    }
 }
