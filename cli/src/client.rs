@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use yard_common::fact::Fact;
-use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, TokenId, Version};
+use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, RunId, TokenId, Version};
 use yard_wire::api::{
     Approval, ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
-    Reason, Record, RepoReply, StatusReply, SubmitChanges, SubmitReply, TokenReply,
+    Reason, Record, RepoReply, RunLog, StatusReply, SubmitChanges, SubmitReply, TokenReply,
 };
 use yard_wire::board::EventsReply;
 use yard_wire::lane::{Lease, Renew, Report, StatusReply as LaneStatus, Work};
@@ -354,6 +354,14 @@ impl Client {
     /// [`ClientError`].
     pub fn records(&self, repo: &RepoName, query: &str) -> Result<Vec<Record>, ClientError> {
         self.get(&format!("/api/repos/{repo}/records?{query}"))
+    }
+
+    /// The log of a run that was not green.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn run_log(&self, repo: &RepoName, run: &RunId) -> Result<RunLog, ClientError> {
+        self.get(&format!("/api/repos/{repo}/runs/{run}/log"))
     }
 
     /// Events after a cursor.

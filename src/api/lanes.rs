@@ -1,8 +1,9 @@
 //! Lanes and the board: relayed, with the address and the bearer filled in.
 
 use yard_common::landing::SignedRun;
-use yard_common::{LaneName, Refusal};
-use yard_objects::Calls as _;
+use yard_common::{LaneName, Refusal, RunId};
+use yard_objects::{Blobs as _, Calls as _};
+use yard_wire::api::RunLog;
 use yard_wire::{board, lane, names, token};
 
 use super::{Call, Event, Platform};
@@ -49,6 +50,19 @@ fn signed_by(whole: &str, run: &SignedRun) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::Forbidden { needs: "run, and the report signed with this very token".into() })
+}
+
+pub(super) async fn run_log<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
+    let run: RunId = call.part("run")?;
+    let key = names::run_log(&call.repo()?, run.as_str());
+    let fault = |_| Refusal::Internal { during: "reading a log".into() };
+    let Some(bytes) = event.platform.blobs().get(&key).await.map_err(fault)? else {
+        return Err(Refusal::NotFound {
+            kind: "log (logs of green runs are not kept) of run".into(),
+            name: run.to_string(),
+        });
+    };
+    Ok(Answer::json(&RunLog { run, log: String::from_utf8_lossy(&bytes).into_owned() }))
 }
 
 pub(super) async fn events<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {

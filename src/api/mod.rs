@@ -315,6 +315,7 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
         E::Renew => lanes::renew(event, call).await,
         E::Report => lanes::report(event, call).await,
         E::Events => lanes::events(event, call).await,
+        E::RunLog => lanes::run_log(event, call).await,
         E::InfoRefs | E::UploadPack | E::ReceivePack => Err(Refusal::Internal { during: "routing".into() }),
     }
 }

@@ -21,6 +21,7 @@
 //! | `GET /api/repos/{repo}/records?before=&limit=&agent=&text=` | | `Vec<Record>` (from D1) | read |
 //! | `POST /api/repos/{repo}/lanes/{lane}/{lease,renew,report}` | `wire::lane` types | theirs | run |
 //! | `GET /api/repos/{repo}/lanes/{lane}` | | `wire::lane::StatusReply` | read |
+//! | `GET /api/repos/{repo}/runs/{run}/log` | | [`RunLog`], of runs that were not green | read |
 //! | `GET /api/repos/{repo}/events?after=` | WebSocket, or SSE, or JSON | | read |
 //! | `GET /healthz`, `/openapi.json` | | | none |
 //!
@@ -32,7 +33,7 @@ use yard_common::fact::Fact;
 use yard_common::intent::Intent;
 use yard_common::submission::{Mode, Submission};
 use yard_common::{
-    ChangeId, FactNo, Fence, ForkName, Millis, ObjectId, RepoName, RepoPath, TokenId, Version,
+    ChangeId, FactNo, Fence, ForkName, Millis, ObjectId, RepoName, RepoPath, RunId, TokenId, Version,
 };
 
 use crate::lane::{EntryView, Stage, Verdict};
@@ -102,6 +103,15 @@ pub struct TokenReply {
     pub id: TokenId,
     /// When it ends.
     pub expires: Millis,
+}
+
+/// The end of what a run printed that was not green.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLog {
+    /// The run.
+    pub run: RunId,
+    /// Its last lines, at most 16 KiB.
+    pub log: String,
 }
 
 /// One edit of an API submission.

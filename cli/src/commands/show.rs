@@ -11,6 +11,9 @@ use super::status::stage;
 use crate::output;
 use crate::place::Place;
 
+/// Lines of a red run's log that are shown.
+const LOG_LINES: usize = 30;
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,7 +26,8 @@ pub struct Args {
 /// # Errors
 /// When there is no such change.
 pub fn run(place: &Place, args: &Args) -> Result<()> {
-    let detail = place.client()?.change(&place.repo()?, &args.change)?;
+    let (client, repo) = (place.client()?, place.repo()?);
+    let detail = client.change(&repo, &args.change)?;
     if place.json {
         return output::json(&detail);
     }
@@ -57,6 +61,15 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     println!("\nhistory");
     for (number, at, fact) in &detail.facts {
         event(*number, *at, fact, &args.change);
+    }
+    let runs = detail.entry.map(|entry| entry.runs).unwrap_or_default();
+    // Green runs keep no log.
+    if let Some(log) = runs.iter().rev().find_map(|run| client.run_log(&repo, run).ok()) {
+        println!("\nend of the log of run {}", log.run);
+        let lines: Vec<&str> = log.log.lines().collect();
+        for line in lines.iter().skip(lines.len().saturating_sub(LOG_LINES)) {
+            println!("  {line}");
+        }
     }
     Ok(())
 }
