@@ -26,7 +26,8 @@ pub const CONFIG: &str = "[lane]\ntrain_max = 8\n\n\
     [[rules]]\npaths = \"index.txt\"\nrule = \"sorted-lines\"\n";
 
 /// A suite that has one green test; and one red one for each file whose name starts with `red`.
-pub const SUITE: &str = "n=0\necho the suite says something\n{ echo '<testsuites><testsuite name=\"s\"><testcase name=\"base\"/>'\n\
+pub const SUITE: &str = "n=0\necho the suite says something\n\
+    { echo '<testsuites><testsuite name=\"s\"><testcase name=\"base\"/>'\n\
     for f in red*; do [ -e \"$f\" ] && echo \"<testcase name=\\\"$f\\\"><failure/></testcase>\" && n=1\ndone\n\
     echo '</testsuite></testsuites>'; } >report.xml\n[ $n = 0 ]\n";
 
