@@ -16,13 +16,23 @@ pub fn command(folder: &Path, token: Option<&str>) -> Command {
     let mut command = Command::new("git");
     command.current_dir(folder).env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
     if let Some(token) = token {
-        let basic = STANDARD.encode(format!("yard:{token}"));
-        command
-            .env("GIT_CONFIG_COUNT", "1")
-            .env("GIT_CONFIG_KEY_0", "http.extraHeader")
-            .env("GIT_CONFIG_VALUE_0", format!("Authorization: Basic {basic}"));
+        sign_in(&mut command, token);
     }
     command
+}
+
+/// Lets a git command talk to the platform as the bearer of a token.
+pub fn sign_in(command: &mut Command, token: &str) {
+    command
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "http.extraHeader")
+        .env("GIT_CONFIG_VALUE_0", authorization(token));
+}
+
+/// The header that git sends for a token: the token is the password.
+#[must_use]
+pub fn authorization(token: &str) -> String {
+    format!("Authorization: Basic {}", STANDARD.encode(format!("yard:{token}")))
 }
 
 /// Runs git and returns what it printed, without the last line feed.

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 
 /// A temporary folder in which git knows nobody's configuration.
 #[derive(Debug)]
@@ -56,11 +54,7 @@ impl Sandbox {
             .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "init.defaultBranch=main"])
             .args(["-c", "protocol.file.allow=always", "-c", "advice.detachedHead=false"]);
         if let Some(token) = token {
-            let basic = STANDARD.encode(format!("yard:{token}"));
-            command
-                .env("GIT_CONFIG_COUNT", "1")
-                .env("GIT_CONFIG_KEY_0", "http.extraHeader")
-                .env("GIT_CONFIG_VALUE_0", format!("Authorization: Basic {basic}"));
+            yard_cli::git::sign_in(&mut command, token);
         }
         command
     }

@@ -43,15 +43,11 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     git::run(Path::new("."), Some(client.token()), &["clone", "-q", &url, &target])?;
     let push = args.fork.as_ref().map(|fork| format!("{}/{repo}/forks/{fork}.git", client.url()));
     let header = format!("http.{}/.extraHeader", client.url());
-    let basic = {
-        use base64::Engine as _;
-        base64::engine::general_purpose::STANDARD.encode(format!("yard:{}", client.token()))
-    };
     let mut settings = vec![
         ("switchyard.url", client.url().to_owned()),
         ("switchyard.repo", repo.to_string()),
         ("switchyard.token", client.token().to_owned()),
-        (header.as_str(), format!("Authorization: Basic {basic}")),
+        (header.as_str(), git::authorization(client.token())),
         ("notes.displayRef", "refs/notes/intent".to_owned()),
         // What landed is a commit of its own: a pull puts unlanded work on top of it.
         ("pull.rebase", "true".to_owned()),
