@@ -14,11 +14,12 @@ const FILE_LINES_MAX: usize = 550;
 const LINE_CHARS_MAX: usize = 120;
 
 /// What each crate may name among ours: compile-time arrows never turn back, wings never go sideways.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("yard-common", &[]),
     ("yard-git", &["yard-common"]),
+    ("yard-rules", &["yard-common"]),
     ("yard-transfer", &["yard-common", "yard-git"]),
-    ("yard-merge", &["yard-common", "yard-git"]),
+    ("yard-merge", &["yard-common", "yard-git", "yard-rules"]),
     ("yard-landing", &["yard-common", "yard-git"]),
     ("yard-queue", &["yard-common", "yard-git", "yard-merge"]),
     ("yard-wire", &["yard-common"]),
@@ -36,8 +37,11 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "yard-objects",
         ],
     ),
-    ("yard-cli", &["yard-common", "yard-git", "yard-merge", "yard-wire"]),
-    ("yard-loadtest", &["yard-cli", "yard-common", "yard-git", "yard-wire"]),
+    ("yard-cli", &["yard-common", "yard-git", "yard-merge", "yard-rules", "yard-wire"]),
+    (
+        "yard-loadtest",
+        &["yard-cli", "yard-common", "yard-git", "yard-merge", "yard-rules", "yard-wire"],
+    ),
     (
         "yard-tests",
         &[

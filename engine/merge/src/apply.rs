@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use yard_common::submission::RowEdit;
 use yard_common::{ObjectId, RepoPath};
 use yard_git::{Objects, ReadError};
+use yard_rules::Rules;
 
 use crate::changes::{Wanted, removed_directory};
 use crate::content::{Step, Three, merge_contents};
 use crate::lookup::{At, Lookup, TreeLookup};
 use crate::outcome::{Collision, CollisionKind, Gathered, Outcome};
-use crate::rules::Rules;
 use crate::trees::{Trees, merge_trees};
 
 /// What a submission row says of its change.

@@ -1,15 +1,17 @@
 //! One path that both sides may have changed: what is decided by its entries, what needs its bytes.
 
+use std::sync::Arc;
+
 use yard_common::landing::{Edit, How};
 use yard_common::submission::{Entry, Mode};
 use yard_common::{ObjectId, RepoPath};
-use yard_git::{Kind, Objects, ReadError, hash};
+use yard_git::{Kind, Object, Objects, ReadError, hash};
+use yard_rules::{Rule, Rules};
 
 use crate::attributes::{self, Driver};
 use crate::changes::Wanted;
 use crate::lookup::Lookup;
 use crate::outcome::{Collision, CollisionKind, Gathered};
-use crate::rules::{Rule, Rules};
 use crate::text::{self, TextMerge};
 
 /// The three entries of one path.
@@ -121,6 +123,17 @@ pub(crate) struct Blobs<'a> {
     pub theirs: ObjectId,
 }
 
+/// The objects of a merge; `base` is absent where both sides added the path.
+struct Read {
+    base: Option<Arc<Object>>,
+    ours: Arc<Object>,
+    theirs: Arc<Object>,
+}
+
+fn bytes(object: Option<&Arc<Object>>) -> Option<&[u8]> {
+    object.map(|object| object.data.as_slice())
+}
+
 /// A merge of bytes that failed.
 pub(crate) type Failed = (CollisionKind, String);
 
@@ -141,11 +154,14 @@ impl Blobs<'_> {
         Ok(())
     }
 
-    fn read(&self, objects: &dyn Objects) -> Option<[std::sync::Arc<yard_git::Object>; 3]> {
-        let empty = || std::sync::Arc::new(yard_git::Object { kind: Kind::Blob, data: Vec::new() });
-        let base = self.base.map_or_else(|| Some(empty()), |id| objects.get(&id))?;
-        let all = [base, objects.get(&self.ours)?, objects.get(&self.theirs)?];
-        all.iter().all(|object| object.kind == Kind::Blob).then_some(all)
+    /// The base, where there is one, and the two sides.
+    fn read(&self, objects: &dyn Objects) -> Option<Read> {
+        let blob = |id: ObjectId| objects.get(&id).filter(|object| object.kind == Kind::Blob);
+        let base = match self.base {
+            Some(id) => Some(blob(id)?),
+            None => None,
+        };
+        Some(Read { base, ours: blob(self.ours)?, theirs: blob(self.theirs)? })
     }
 
     /// The bytes merged as text under every guard.
@@ -173,11 +189,11 @@ impl Blobs<'_> {
             }
             Ok(Driver::Text) => {}
         }
-        let Some([base, ours, theirs]) = self.read(objects) else {
+        let Some(Read { base, ours, theirs }) = self.read(objects) else {
             let why = "an entry of mode file is not a blob";
             return Ok(Err((CollisionKind::Undecided, why.to_owned())));
         };
-        Ok(match text::merge(&base.data, &ours.data, &theirs.data) {
+        Ok(match text::merge(bytes(base.as_ref()).unwrap_or_default(), &ours.data, &theirs.data) {
             TextMerge::Clean(bytes) => Ok(bytes),
             TextMerge::Binary => Err((CollisionKind::Binary, binary.to_owned())),
             TextMerge::Conflict => {
@@ -212,10 +228,11 @@ impl Content {
         let Some(rule) = self.rule else {
             return Ok(blobs.merge_text(objects, ours)?.map(|bytes| (bytes, How::Merge)));
         };
-        let Some([base, ours, theirs]) = blobs.read(objects) else {
+        let Some(Read { base, ours, theirs }) = blobs.read(objects) else {
             return Ok(Err((CollisionKind::Undecided, "an entry of mode file is not a blob".to_owned())));
         };
-        let ruled = rule.apply(&base.data, &ours.data, &theirs.data);
+        let (ours, theirs) = (Some(ours.data.as_slice()), Some(theirs.data.as_slice()));
+        let ruled = rule.apply(bytes(base.as_ref()), ours, theirs, &self.three.path, &text::Guarded);
         let named =
             ruled.and_then(|bytes| Ok((bytes, How::Rule(rule.name().map_err(|bad| bad.to_string())?))));
         Ok(named.map_err(|why| (CollisionKind::Rule, format!("rule {}: {why}", rule.as_str()))))

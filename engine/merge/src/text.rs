@@ -7,6 +7,7 @@
 mod backwards;
 
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
+use yard_rules::LineMerge;
 
 /// git looks for a NUL in this many first bytes to call a file binary.
 const BINARY_PROBE_BYTES: usize = 8_000;
@@ -50,6 +51,23 @@ pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> TextMerge {
         return TextMerge::Ambiguous;
     }
     TextMerge::Clean(merged.concat())
+}
+
+/// [`merge`] for a rule that leaves a part of its file to the lines.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Guarded;
+
+impl LineMerge for Guarded {
+    fn merge(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, String> {
+        match merge(base, ours, theirs) {
+            TextMerge::Clean(bytes) => Ok(bytes),
+            TextMerge::Conflict => Err("main and the change both changed the same lines".to_owned()),
+            TextMerge::Ambiguous => {
+                Err("how main's and the change's lines fit together depends on the diff algorithm".to_owned())
+            }
+            TextMerge::Binary => Err("a version of the file is binary".to_owned()),
+        }
+    }
 }
 
 /// One run of lines that a side changed: `base` lines replaced by `side` lines.

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use yard_common::{ObjectId, RepoPath};
 use yard_git::editor::{self, EditError};
 use yard_git::{Objects, ReadError, RunningTree};
+use yard_rules::Rules;
 
 use crate::changes::{Change, Changes, RenameHints, Side, Wanted};
 use crate::content::{Step, Three, merge_contents};
 use crate::lookup::TreeLookup;
 use crate::outcome::{Collision, CollisionKind, Gathered, Outcome};
 use crate::renames;
-use crate::rules::Rules;
 
 /// Three trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,20 +1,10 @@
 use proptest::prelude::*;
-use yard_common::config;
 
 use super::*;
+use crate::Rule;
 
 fn apply(base: &str, ours: &str, theirs: &str) -> Result<String, String> {
-    let merged = Rule::SortedLines.apply(base.as_bytes(), ours.as_bytes(), theirs.as_bytes());
-    merged.map(|bytes| String::from_utf8(bytes).unwrap())
-}
-
-#[test]
-fn the_rules_are_those_that_a_configuration_may_name() {
-    let known: Vec<_> = Rule::ALL.into_iter().map(|rule| (rule.as_str(), rule.commutative())).collect();
-    assert_eq!(known, config::RULES);
-    for rule in Rule::ALL {
-        assert_eq!(Rule::from_name(rule.name().unwrap().as_str()), Some(rule));
-    }
+    crate::tests::apply(Rule::SortedLines, "INDEX", [base, ours, theirs])
 }
 
 #[test]
@@ -58,7 +48,7 @@ fn what_is_no_sorted_set_is_refused_with_the_side_and_the_line() {
     assert!(why.contains("main's file") && why.contains("line 2") && why.contains("\"a\""), "{why}");
     let why = apply("a\n", "a\nb\n", "a\na\n").unwrap_err();
     assert!(why.contains("the change's file") && why.contains("twice"), "{why}");
-    assert!(apply("b\na\n", "a\n", "b\n").unwrap_err().contains("base"));
+    assert!(apply("b\na\n", "a\n", "b\nc\n").unwrap_err().contains("base"));
 }
 
 #[test]
@@ -66,13 +56,6 @@ fn final_newlines_must_agree() {
     assert_eq!(apply("b", "a\nb", "b\nc").unwrap(), "a\nb\nc");
     assert!(apply("b\n", "a\nb", "b\nc\n").unwrap_err().contains("newline"));
     assert!(apply("b", "a\nb\n", "b\nc\n").unwrap_err().contains("newline"));
-}
-
-#[test]
-fn the_first_pattern_decides_and_others_have_no_rule() {
-    let rules = Rules::new(vec![("a/**/*.list".to_owned(), Rule::SortedLines)]);
-    assert_eq!(rules.of(&RepoPath::new("a/b/c/x.list").unwrap()), Some(Rule::SortedLines));
-    assert_eq!(rules.of(&RepoPath::new("b/x.list").unwrap()), None);
 }
 
 fn text(lines: &BTreeSet<u8>) -> String {

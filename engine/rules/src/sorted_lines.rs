@@ -1,0 +1,64 @@
+//! `sorted-lines`: a file as a set of lines in byte order.
+
+use std::collections::BTreeSet;
+
+use crate::Sides;
+
+/// A file as a set of lines, and whether its last line ends in a newline (`None`: it has no line).
+struct Lines<'a> {
+    set: BTreeSet<&'a [u8]>,
+    ended: Option<bool>,
+}
+
+fn read<'a>(bytes: &'a [u8], side: &str) -> Result<Lines<'a>, String> {
+    if bytes.is_empty() {
+        return Ok(Lines { set: BTreeSet::new(), ended: None });
+    }
+    let (body, ended) = match bytes.strip_suffix(b"\n") {
+        Some(body) => (body, true),
+        None => (bytes, false),
+    };
+    let mut set = BTreeSet::new();
+    let mut last: Option<&[u8]> = None;
+    for (number, line) in body.split(|byte| *byte == b'\n').enumerate() {
+        if let Some(last) = last
+            && last >= line
+        {
+            let fault = if last == line { "stands there twice" } else { "is not in byte order" };
+            let line = String::from_utf8_lossy(line).chars().take(60).collect::<String>();
+            return Err(format!("{side} is no sorted set of lines: line {} ({line:?}) {fault}", number + 1));
+        }
+        set.insert(line);
+        last = Some(line);
+    }
+    Ok(Lines { set, ended: Some(ended) })
+}
+
+/// The set that ours is, with the lines that theirs added and without those that it removed.
+///
+/// A file that is absent is an empty one.
+pub(crate) fn merge(sides: Sides<'_>) -> Result<Vec<u8>, String> {
+    let base = read(sides.base.unwrap_or_default(), "the change's base")?;
+    let ours = read(sides.ours, "main's file")?;
+    let theirs = read(sides.theirs, "the change's file")?;
+    let mut ends: Vec<bool> = [base.ended, ours.ended, theirs.ended].into_iter().flatten().collect();
+    ends.dedup();
+    if ends.len() > 1 {
+        return Err("some versions of the file end in a newline and some do not".to_owned());
+    }
+    let mut set = ours.set;
+    set.extend(theirs.set.difference(&base.set));
+    for gone in base.set.difference(&theirs.set) {
+        set.remove(gone);
+    }
+    let ended = ends.first().copied().unwrap_or(true);
+    let lines: Vec<&[u8]> = set.into_iter().collect();
+    let mut out = lines.join(&b'\n');
+    if ended && !lines.is_empty() {
+        out.push(b'\n');
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;
