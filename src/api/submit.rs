@@ -223,6 +223,7 @@ fn assemble(base: &Base, ask: &Ask, fork: Option<&ForkName>, built: Built, measu
         fork: fork.cloned(),
         via: Via::Api,
         replay_of: None,
+        replay: None,
         author: built.author,
         head: built.commit.id,
         head_tree: built.commit.tree,

@@ -264,6 +264,7 @@ async fn propose<P: Platform>(
         fork: session.remote.fork.clone(),
         via: Via::Git,
         replay_of: None,
+        replay: None,
         author: head.commit.author.clone(),
         head: head.id,
         head_tree: tree,

@@ -59,6 +59,7 @@ pub fn class(refusal: &Refusal) -> (u16, &'static str, bool) {
         Refusal::NoEdits => (422, "no edits", false),
         Refusal::BaseMismatch { .. } => (409, "base does not match", false),
         Refusal::LateReplay { .. } => (409, "late replay", false),
+        Refusal::OutsideReview { .. } => (422, "outside the review", false),
         Refusal::Raced => (409, "raced", true),
         Refusal::Invalid { .. } => (400, "invalid request", false),
         Refusal::TooLarge { .. } => (413, "too large", false),

@@ -5,6 +5,7 @@ use yard_common::bytes::Base64;
 use yard_common::fact::{Fact, Terminal};
 use yard_common::intent::{Intent, Signature};
 use yard_common::landing::{AttemptId, LandRequest, PackRef};
+use yard_common::replay::Origin;
 use yard_common::submission::{RowEdit, Submission, Via};
 use yard_common::{
     ChangeId, Epoch, FactNo, Fence, ForkName, IdempotencyKey, LaneName, Millis, ObjectId,
@@ -258,6 +259,9 @@ pub struct Proposal {
     pub intent: Intent,
     /// Warnings that the edge found.
     pub warnings: Vec<String>,
+    /// How a model made it, for a replay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<Origin>>,
     /// Contents of an API submission's new blobs: kept here until landed.
     pub contents: Vec<(ObjectId, Base64)>,
     /// The fork's packs that the head's closure needs, to be catalogued here.

@@ -153,6 +153,7 @@ impl<P: Platform> Repository<P> {
             lane: Self::default_lane()?,
             intent: item.intent.clone(),
             warnings: item.warnings.clone(),
+            replay: item.replay.clone(),
         };
         match accept(&*ledger, &proposal, now) {
             Decision::Fact(fact) => {

@@ -15,10 +15,19 @@
 //! rule = "sorted-lines"
 //! ```
 //!
+//! [replay]
+//! by_model = true          # a change that collides is redone by the platform's model
+//! per_change = 5           # replays of one change, 1 to 20
+//! usd_per_day = 10         # what the models may cost in a day; 0 stops them
+//! review_lines = 20        # a replay that differs in more lines from what was reviewed is approved by an admin
+//! contract = "CONTRACT.md" # a file that is shown to the model with every change
+//!
 //! Every key is optional but `junit` beside `command`; an unknown one is refused. Without a command
 //! no change can be tested, so the lane holds everything and says so.
 
-use serde::Deserialize;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
 
 use crate::id::{ObjectId, RuleName};
 use crate::limits::TRAIN_CHANGES_MAX;
@@ -40,6 +49,14 @@ pub const TIMEOUT_SECONDS_MAX: u32 = 6 * 3600;
 pub const TIMEOUT_SECONDS_DEFAULT: u32 = 600;
 /// Changes tested together where no number is given: `TRAIN_CHANGES_MAX` / 10.
 pub const TRAIN_MAX_DEFAULT: usize = TRAIN_CHANGES_MAX / 10;
+/// Replays of one change where no number is given.
+pub const REPLAYS_DEFAULT: u32 = 5;
+/// Replays of one change, at most.
+pub const REPLAYS_MAX: u32 = 20;
+/// What models may cost in a day where nothing is said, in millionths of a US dollar.
+pub const REPLAY_MICRO_USD_DEFAULT: u64 = 10_000_000;
+/// The most that models may cost in a day, in US dollars.
+pub const REPLAY_USD_MAX: i64 = 100_000;
 /// The exact rules, and whether their edits may be re-applied after the test.
 pub const RULES: [(&str, bool); 1] = [("sorted-lines", true)];
 
@@ -63,6 +80,33 @@ pub struct PathRule {
     pub rule: RuleName,
 }
 
+/// When and how far a model redoes changes that collide.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayPolicy {
+    /// Is a model asked at all?
+    pub by_model: bool,
+    /// Replays of one change, at most.
+    pub per_change: u32,
+    /// What the models may cost in a day, in millionths of a US dollar.
+    pub micro_usd_per_day: u64,
+    /// A replay that differs in more lines from what was reviewed needs an admin's approval.
+    pub review_lines: Option<u32>,
+    /// A file of main that is shown to the model with every change.
+    pub contract: Option<RepoPath>,
+}
+
+impl Default for ReplayPolicy {
+    fn default() -> Self {
+        Self {
+            by_model: true,
+            per_change: REPLAYS_DEFAULT,
+            micro_usd_per_day: REPLAY_MICRO_USD_DEFAULT,
+            review_lines: None,
+            contract: None,
+        }
+    }
+}
+
 /// A repository's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -74,6 +118,8 @@ pub struct Config {
     pub isolation: Isolation,
     /// Changes tested together.
     pub train_max: usize,
+    /// Replays by a model.
+    pub replay: ReplayPolicy,
 }
 
 impl Default for Config {
@@ -83,6 +129,7 @@ impl Default for Config {
             rules: Vec::new(),
             isolation: Isolation::default(),
             train_max: TRAIN_MAX_DEFAULT,
+            replay: ReplayPolicy::default(),
         }
     }
 }
@@ -96,6 +143,18 @@ struct File {
     checks: ChecksTable,
     #[serde(default)]
     rules: Vec<RuleTable>,
+    #[serde(default)]
+    replay: ReplayTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct ReplayTable {
+    by_model: Option<bool>,
+    per_change: Option<toml::Spanned<i64>>,
+    usd_per_day: Option<toml::Spanned<i64>>,
+    review_lines: Option<toml::Spanned<i64>>,
+    contract: Option<toml::Spanned<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -157,6 +216,7 @@ impl Config {
                 )?
                 .and_then(|number| usize::try_from(number).ok())
                 .unwrap_or(TRAIN_MAX_DEFAULT),
+            replay: read.replay(&file.replay)?,
         })
     }
 
@@ -191,6 +251,7 @@ impl Config {
                 .unwrap_or_default(),
             isolation: self.isolation,
             commutative: commutative.collect(),
+            review_lines: self.replay.review_lines,
         }
     }
 }
@@ -222,12 +283,45 @@ impl Reader<'_> {
         value: Option<&toml::Spanned<i64>>,
         max: i64,
     ) -> Result<Option<i64>, Refusal> {
+        self.number_in(key, value, 1..=max)
+    }
+
+    fn number_in(
+        &self,
+        key: &str,
+        value: Option<&toml::Spanned<i64>>,
+        range: RangeInclusive<i64>,
+    ) -> Result<Option<i64>, Refusal> {
         let Some(value) = value else { return Ok(None) };
         let number = *value.get_ref();
-        if (1..=max).contains(&number) {
+        if range.contains(&number) {
             return Ok(Some(number));
         }
-        Err(self.refuse(value, &format!("{key} is {number}, it must be 1 to {max}")))
+        let (from, to) = (range.start(), range.end());
+        Err(self.refuse(value, &format!("{key} is {number}, it must be {from} to {to}")))
+    }
+
+    fn replay(&self, table: &ReplayTable) -> Result<ReplayPolicy, Refusal> {
+        let number = |key, value: &Option<toml::Spanned<i64>>, range: RangeInclusive<i64>| {
+            self.number_in(key, value.as_ref(), range)
+        };
+        let plain = ReplayPolicy::default();
+        let per_change = number("replay.per_change", &table.per_change, 1..=REPLAYS_MAX.into())?;
+        let usd = number("replay.usd_per_day", &table.usd_per_day, 0..=REPLAY_USD_MAX)?;
+        let lines = number("replay.review_lines", &table.review_lines, 0..=1_000_000)?;
+        let contract = table.contract.as_ref().map(|path| {
+            RepoPath::new(path.get_ref().as_bytes())
+                .map_err(|bad| self.refuse(path, &format!("replay.contract: {}", bad.rule)))
+        });
+        Ok(ReplayPolicy {
+            by_model: table.by_model.unwrap_or(plain.by_model),
+            per_change: per_change.and_then(|n| u32::try_from(n).ok()).unwrap_or(plain.per_change),
+            micro_usd_per_day: usd
+                .and_then(|n| u64::try_from(n).ok())
+                .map_or(plain.micro_usd_per_day, |usd| usd * 1_000_000),
+            review_lines: lines.and_then(|n| u32::try_from(n).ok()),
+            contract: contract.transpose()?,
+        })
     }
 
     fn check(&self, table: &ChecksTable) -> Result<Option<Check>, Refusal> {

@@ -305,6 +305,8 @@ number_ids! {
     AttemptNo;
     /// A lease on a run; larger is newer.
     LeaseNo;
+    /// A model replay that a lane asked for, from 1.
+    ReplayNo;
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod path;
 pub mod policy;
 pub mod refusal;
+pub mod replay;
 pub mod stage;
 pub mod submission;
 pub mod time;

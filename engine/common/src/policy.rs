@@ -40,6 +40,9 @@ pub struct Policy {
     pub isolation: Isolation,
     /// The commutative rules.
     pub commutative: Vec<Commutative>,
+    /// A model's replay that differs in more lines from what was reviewed needs an admin's approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_lines: Option<u32>,
 }
 
 impl Policy {

@@ -188,6 +188,13 @@ pub enum Refusal {
         /// The change.
         change: ChangeId,
     },
+    /// A replay touches a path that was not reviewed.
+    OutsideReview {
+        /// The change.
+        change: ChangeId,
+        /// The path.
+        path: RepoPath,
+    },
     /// The state that the decision was prepared on has moved meanwhile; prepare it anew.
     Raced,
 
@@ -375,6 +382,9 @@ impl Refusal {
                 write!(f, "{path}: in the base commit stands {found}: read the file anew and send its id as base")
             }
             Self::LateReplay { change } => write!(f, "change {change} has a newer version: the replay is late"),
+            Self::OutsideReview { change, path } => {
+                write!(f, "the replay of change {change} touches {path}, which was not reviewed")
+            }
             Self::Raced => f.write_str("the repository moved while this was prepared: send it again"),
             other => other.fmt_rest(f),
         }

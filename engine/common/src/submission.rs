@@ -9,6 +9,7 @@ use crate::id::{
 };
 use crate::intent::{Intent, Signature};
 use crate::path::RepoPath;
+use crate::replay::Origin;
 use crate::time::Millis;
 
 /// The kind of a tree entry that is not a tree.
@@ -80,6 +81,17 @@ pub enum Via {
     Replay,
 }
 
+impl Via {
+    /// Do the contents lie in the repository's table until they land, in no pack?
+    #[must_use]
+    pub fn is_inline(self) -> bool {
+        match self {
+            Self::Git => false,
+            Self::Api | Self::Replay => true,
+        }
+    }
+}
+
 /// One accepted version of a change. Acceptance = this row is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
@@ -126,4 +138,7 @@ pub struct Submission {
     /// A digest of what the caller sent, by which a reused key is told from a repeat.
     #[serde(default)]
     pub content: String,
+    /// How a model made this version, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<Origin>>,
 }

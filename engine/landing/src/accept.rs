@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use yard_common::fact::{Fact, Terminal};
 use yard_common::id::hex;
 use yard_common::intent::{Intent, Signature};
+use yard_common::replay::Origin;
 use yard_common::submission::{Base, CommitNode, RowEdit, Submission, Via};
 use yard_common::{
     ChangeId, Fence, ForkName, IdempotencyKey, LaneName, Millis, ObjectId, Refusal, RepoPath, Version, limits,
@@ -63,6 +64,8 @@ pub struct Proposal {
     pub intent: Intent,
     /// Warnings found while it was prepared.
     pub warnings: Vec<String>,
+    /// How a model made it, for a replay.
+    pub replay: Option<Box<Origin>>,
 }
 
 impl Proposal {
@@ -192,6 +195,7 @@ fn row(ledger: &dyn Ledger, proposal: &Proposal, now: Millis) -> Result<Submissi
         intent: proposal.intent.clone(),
         warnings,
         content: String::new(),
+        replay: proposal.replay.clone(),
         change,
     })
 }
@@ -245,13 +249,37 @@ fn may_have_version(ledger: &dyn Ledger, proposal: &Proposal, change: &ChangeId)
     }
     let newest = ledger.newest(change);
     let version = newest.as_ref().map(|row| row.version);
-    if proposal.replay_of.is_some() && version != proposal.replay_of && !off(Mutant::LateReplay) {
-        return Err(Refusal::LateReplay { change: change.clone() });
+    if proposal.replay_of.is_some() {
+        if version != proposal.replay_of && !off(Mutant::LateReplay) {
+            return Err(Refusal::LateReplay { change: change.clone() });
+        }
+        within_review(proposal, change, newest.as_deref())?;
     }
     match newest {
         Some(row) if row.head == proposal.head => {
             let name = format!("{} of change {change}", row.version);
             Err(Refusal::Exists { kind: "version".into(), name })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A replay touches only the paths of the version that it replays, carried through main's renames.
+fn within_review(
+    proposal: &Proposal,
+    change: &ChangeId,
+    newest: Option<&Submission>,
+) -> Result<(), Refusal> {
+    let reviewed: BTreeSet<&RepoPath> =
+        newest.iter().flat_map(|row| &row.edits).map(|edit| &edit.path).collect();
+    let renames = proposal.replay.iter().flat_map(|origin| &origin.renames);
+    let renamed: BTreeSet<&RepoPath> =
+        renames.filter(|(from, _)| reviewed.contains(from)).map(|(_, to)| to).collect();
+    let outside =
+        proposal.edits.iter().find(|edit| !reviewed.contains(&edit.path) && !renamed.contains(&edit.path));
+    match outside {
+        Some(edit) if !off(Mutant::OutsideReview) => {
+            Err(Refusal::OutsideReview { change: change.clone(), path: edit.path.clone() })
         }
         _ => Ok(()),
     }

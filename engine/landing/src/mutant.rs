@@ -100,6 +100,8 @@ mutants! {
     Freeze,
     /// Anybody may change the configuration.
     ConfigAdmin,
+    /// A replay lands however much it differs from what was reviewed.
+    SecondReview,
     /// A red run lands.
     Green,
     /// An incomplete run, or one without a test, lands.
@@ -128,6 +130,8 @@ mutants! {
     WithdrawnVersion,
     /// Acceptance: a late replay is taken.
     LateReplay,
+    /// Acceptance: a replay may touch any path.
+    OutsideReview,
     /// Acceptance: only what is on main now is known.
     BaseEver,
     /// Acceptance: the change's own commits count as base.

@@ -124,5 +124,6 @@ fn row(
         },
         warnings: vec![],
         content: String::new(),
+        replay: None,
     }
 }

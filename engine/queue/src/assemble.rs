@@ -12,7 +12,7 @@ use yard_common::intent::Signature;
 use yard_common::landing::{AttemptId, Edit, How, PackRef};
 use yard_common::limits::{CANDIDATE_PACK_BYTES_MAX, EDIT_LIST_BYTES_MAX};
 use yard_common::policy::CONFIG_PATH;
-use yard_common::submission::{Entry, Submission, Via};
+use yard_common::submission::{Entry, Submission};
 use yard_common::{ChangeId, Epoch, Millis, ObjectId, OwnerEpoch, PackKey, RepoPath, Version};
 use yard_git::editor::{Applied, EditError, Step};
 use yard_git::pack::PackWriter;
@@ -170,7 +170,7 @@ impl Assembly {
     #[must_use]
     pub fn contents(&self) -> BTreeSet<ObjectId> {
         let rows = self.order.passengers.iter().map(|passenger| &passenger.row);
-        rows.filter(|row| row.via == Via::Api)
+        rows.filter(|row| row.via.is_inline())
             .flat_map(|row| row.edits.iter().filter_map(|edit| edit.theirs))
             .filter(|entry| entry.mode != Mode::Gitlink)
             .map(|entry| entry.id)
@@ -289,7 +289,7 @@ impl Assembly {
         let lookup = RunningLookup::new(&objects, &mut self.tree);
         let merged = match apply_row(&objects, &lookup, wanted, &self.order.rules) {
             Ok(Outcome::Clean(merged)) => merged,
-            Err(ReadError::Missing(missing)) if row.via == Via::Api && missing.0.contains(&row.head_tree) => {
+            Err(ReadError::Missing(missing)) if row.via.is_inline() && missing.0.contains(&row.head_tree) => {
                 self.rebuild(row, missing, at_hand)?;
                 return self.board(row, at_hand);
             }
@@ -451,7 +451,7 @@ fn uncatalogued(
     for edit in edits {
         let Some(entry) = edit.result.filter(|entry| entry.mode != Mode::Gitlink) else { continue };
         let has = |side: Option<Entry>| side.is_some_and(|side| side.id == entry.id);
-        let pushed = row.via != Via::Api && has(edit.theirs);
+        let pushed = !row.via.is_inline() && has(edit.theirs);
         if has(edit.ours) || pushed || blobs.iter().any(|(id, _)| *id == entry.id) {
             continue;
         }

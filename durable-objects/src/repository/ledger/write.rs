@@ -5,7 +5,7 @@ use std::sync::Arc;
 use yard_common::fact::{Standing, Turns};
 use yard_common::landing::{AttemptId, PackRef};
 use yard_common::policy::Policy;
-use yard_common::submission::{CommitNode, Submission, Via};
+use yard_common::submission::{CommitNode, Submission};
 use yard_common::{ChangeId, Epoch, Fence, IdempotencyKey, LaneName, ObjectId, OwnerEpoch, RefName};
 use yard_landing::{
     ChangeState, Claim, CommitInfo, LandingAnswer, Ledger as _, LedgerMut, Step, StoredSubmission,
@@ -72,7 +72,7 @@ impl<S: Sql> LedgerMut for SqlLedger<'_, S> {
         // The head of an API submission lies in no pack until it lands, so no ref names it.
         let name = RefName::new(format!("refs/changes/{}/{}", row.change, row.version));
         if let Ok(name) = name
-            && row.via != Via::Api
+            && !row.via.is_inline()
         {
             self.pending.refs.insert(name, Some(row.head));
         }

@@ -269,6 +269,7 @@ impl World {
             fork: fork(by),
             via: Via::Git,
             replay_of: None,
+            replay: None,
             author: signature(),
             head,
             head_tree: self.tree_of(head),

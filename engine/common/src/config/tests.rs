@@ -150,3 +150,22 @@ fn odd_bytes_are_refused() {
         Err(Refusal::TooLarge { .. })
     ));
 }
+
+#[test]
+fn replays_have_bounds_and_say_what_is_wrong() {
+    let read = |text: &str| Config::parse(text.as_bytes()).map(|config| config.replay);
+    assert_eq!(read(""), Ok(ReplayPolicy::default()));
+    let given = "[replay]\nby_model = false\nper_change = 2\nusd_per_day = 0\nreview_lines = 0\ncontract = \"C.md\"\n";
+    let policy = read(given).unwrap();
+    assert_eq!((policy.by_model, policy.per_change, policy.micro_usd_per_day), (false, 2, 0));
+    assert_eq!((policy.review_lines, policy.contract.unwrap().to_string()), (Some(0), "C.md".to_owned()));
+    for (text, part) in [
+        ("[replay]\nper_change = 0\n", "line 2: replay.per_change is 0, it must be 1 to 20"),
+        ("[replay]\nusd_per_day = -1\n", "line 2: replay.usd_per_day is -1"),
+        ("[replay]\ncontract = \"../x\"\n", "line 2: replay.contract"),
+        ("[replay]\nmodel = \"x\"\n", "line 2"),
+    ] {
+        let why = read(text).unwrap_err().to_string();
+        assert!(why.contains(part), "{why}");
+    }
+}

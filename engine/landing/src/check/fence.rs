@@ -26,6 +26,7 @@ pub fn check(ledger: &dyn Ledger, bound: &[Bound<'_>], now: Millis) -> Result<()
             }
         }
         configuration(change)?;
+        second_review(ledger, change)?;
     }
     Ok(())
 }
@@ -69,4 +70,20 @@ fn configuration(change: &Bound<'_>) -> Result<(), Refusal> {
     }
     let (change, path) = (change.listed.change.clone(), edit.path.clone());
     Err(Refusal::Protected { change, path, rule: "an admin approves this version".into() })
+}
+
+/// A replay that differs from what was reviewed in more lines than main's policy allows.
+fn second_review(ledger: &dyn Ledger, change: &Bound<'_>) -> Result<(), Refusal> {
+    let Some(allowed) = ledger.policy().review_lines else { return Ok(()) };
+    let lines = change.row.replay.as_ref().map_or(0, |origin| origin.differing_lines);
+    let approved = change.state.approved == Some(change.listed.version);
+    if lines <= allowed || approved || off(Mutant::SecondReview) {
+        return Ok(());
+    }
+    let Some(edit) = change.listed.edits.first() else { return Ok(()) };
+    let rule = format!(
+        "its replay differs in {lines} lines from what was reviewed, {allowed} are allowed: an admin approves \
+         this version"
+    );
+    Err(Refusal::Protected { change: change.listed.change.clone(), path: edit.path.clone(), rule })
 }

@@ -9,10 +9,11 @@ use yard_common::fact::{Fact, Terminal};
 use yard_common::intent::{Intent, Signature};
 use yard_common::landing::{AttemptId, Edit, How, LandChange, LandRequest, PackRef, RunResult, SignedRun};
 use yard_common::policy::{Isolation, Policy};
+use yard_common::replay::{Cause, Cost, Origin};
 use yard_common::submission::{Base, CommitNode, Via};
 use yard_common::{
     AttemptNo, ChangeId, Epoch, Fence, ForkName, IdempotencyKey, LaneName, LeaseNo, Millis, ObjectId,
-    OwnerEpoch, PackKey, Refusal, RepoPath, RunId, SuiteId, TokenClaims, TrainNo, Version,
+    OwnerEpoch, PackKey, Refusal, ReplayNo, RepoPath, RunId, SuiteId, TokenClaims, TrainNo, Version,
 };
 use yard_git::editor::Step;
 use yard_git::{Commit, Entry, Kind, MemoryObjects, Mode, Objects, RunningTree, diff, tree};
@@ -170,12 +171,33 @@ pub struct Push {
     pub change: Option<ChangeId>,
     pub new_change: bool,
     pub replay_of: Option<Version>,
+    /// Reviewed paths that main has renamed, for a replay.
+    pub renames: Vec<(RepoPath, RepoPath)>,
+    /// Lines that differ from what was reviewed, for a replay.
+    pub differing_lines: u32,
     pub fork: Option<ForkName>,
     pub head: ObjectId,
     pub lane: LaneName,
     pub reverts: Vec<ChangeId>,
     /// What the author looked at, and made.
     pub meant: Meant,
+}
+
+fn origin(of: Version, push: &Push) -> Origin {
+    Origin {
+        lane: lane("main"),
+        no: ReplayNo(1),
+        of,
+        reviewed: of,
+        cause: Cause::Collision { paths: Vec::new() },
+        rivals: Vec::new(),
+        renames: push.renames.clone(),
+        cost: Cost::default(),
+        prompt: String::new(),
+        compared: String::new(),
+        range_diff: String::new(),
+        differing_lines: push.differing_lines,
+    }
 }
 
 struct Runners;
@@ -395,6 +417,8 @@ impl World {
             change: id.cloned(),
             new_change: false,
             replay_of: None,
+            renames: Vec::new(),
+            differing_lines: 0,
             fork: who.clone(),
             head,
             lane: lane("main"),
@@ -470,6 +494,7 @@ impl World {
             lane: push.lane.clone(),
             intent: Intent { title: "work".into(), ..Intent::default() },
             warnings: Vec::new(),
+            replay: push.replay_of.map(|of| Box::new(origin(of, push))),
         }
     }
 

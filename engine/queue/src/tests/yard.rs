@@ -172,6 +172,7 @@ impl Yard {
             intent: Intent::default(),
             warnings: vec![],
             content: String::new(),
+            replay: None,
         };
         self.rows.insert(id.clone(), row.clone());
         self.log.push(Fact::Submitted { row: Box::new(row), nodes: vec![] });

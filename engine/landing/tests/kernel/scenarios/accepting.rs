@@ -1,6 +1,7 @@
 //! Acceptance of submissions.
 
 use yard_common::fact::Terminal;
+use yard_common::policy::Policy;
 use yard_common::{ChangeId, ObjectId, Refusal, Version};
 use yard_landing::{Decision, Ledger as _, accept};
 
@@ -135,6 +136,39 @@ stories! {
         assert_eq!(world.submit(&replay), Ok((a.clone(), Version(2))));
         assert_eq!(world.ledger.newest(&a).unwrap().fork, fork("f1"));
         assert_eq!(world.submit(&late), Err(Refusal::LateReplay { change: a }));
+        world.check();
+    }
+
+    fn a_replay_touches_only_what_was_reviewed_carried_through_renames() {
+        let mut world = world();
+        let a = world.submitted("f1", "a", &[("a", Some(TOP))]);
+        let main = world.main();
+        let mut wide = world.work(&None, Some(&a), main, &with(&start(), &[("a", Some(TOP)), ("c", Some("x"))]));
+        wide.replay_of = Some(Version(1));
+        let outside = Refusal::OutsideReview { change: a.clone(), path: path("c") };
+        assert_eq!(world.submit(&wide), Err(outside.clone()));
+        // A rename from a path that was never reviewed brings nothing in.
+        let mut foreign = wide.clone();
+        (foreign.key, foreign.renames) = ("foreign".into(), vec![(path("b"), path("c"))]);
+        assert_eq!(world.submit(&foreign), Err(outside));
+        let mut renamed = wide.clone();
+        (renamed.key, renamed.renames) = ("renamed".into(), vec![(path("a"), path("c"))]);
+        assert_eq!(world.submit(&renamed), Ok((a, Version(2))));
+        world.check();
+    }
+
+    fn a_replay_that_differs_too_much_lands_once_an_admin_has_approved_it() {
+        let policy = Policy { command: "test".into(), review_lines: Some(2), ..Policy::default() };
+        let mut world = World::with_policy(&start(), policy);
+        let a = world.submitted("f1", "a", &[("a", Some(TOP))]);
+        let main = world.main();
+        let mut replay = world.work(&None, Some(&a), main, &with(&start(), &[("a", Some("2 replayed"))]));
+        (replay.replay_of, replay.differing_lines) = (Some(Version(1)), 3);
+        assert_eq!(world.submit(&replay), Ok((a.clone(), Version(2))));
+        let train = world.train(&[&a]);
+        assert!(matches!(world.land(&train), Err(Refusal::Protected { .. })));
+        world.approve(&a, Version(2)).unwrap();
+        world.landed(&[&a]);
         world.check();
     }
 

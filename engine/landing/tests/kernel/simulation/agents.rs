@@ -89,6 +89,8 @@ impl Sim {
             change: id,
             new_change: false,
             replay_of: None,
+            renames: Vec::new(),
+            differing_lines: 0,
             fork: fork(&self.agents[a].name),
             head,
             lane: self.lanes[lane].name.clone(),

@@ -290,6 +290,8 @@ impl Sim {
             change: Some(change.clone()),
             new_change: false,
             replay_of: Some(entry.version),
+            renames: Vec::new(),
+            differing_lines: 0,
             fork: self.world.ledger.newest(change).unwrap().fork.clone(),
             head,
             lane: self.lanes[self.lane_of(&from, &to)].name.clone(),
