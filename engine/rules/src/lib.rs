@@ -5,8 +5,12 @@
 //! names the side and the line it does not take. What it has no reason to touch stays byte for byte.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod changelog;
+mod lines;
 mod paths;
 mod sorted_lines;
+mod union_exact;
+mod version_number;
 
 use yard_common::{RepoPath, RuleName};
 
@@ -28,11 +32,16 @@ pub trait LineMerge {
 pub enum Rule {
     /// A set of lines in byte order: lines that theirs added are inserted, lines that it removed go.
     SortedLines,
+    /// Entries under headings: one that theirs added goes under the newest unreleased heading.
+    Changelog,
+    /// Both bumped the version: the higher one by semver.
+    VersionNumber,
+    /// Both only added lines: all of them, ours first at one place.
+    UnionExact,
 }
 
 /// What a rule is asked: three versions of one file, of which neither side's is the base's.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "each rule reads what it needs")]
 struct Sides<'a> {
     /// `None`: both sides added the file.
     base: Option<&'a [u8]>,
@@ -48,13 +57,16 @@ struct Sides<'a> {
 
 impl Rule {
     /// Every rule there is.
-    pub const ALL: [Self; 1] = [Self::SortedLines];
+    pub const ALL: [Self; 4] = [Self::SortedLines, Self::Changelog, Self::VersionNumber, Self::UnionExact];
 
     /// The name in `.switchyard.toml` and in a landed edit.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SortedLines => "sorted-lines",
+            Self::Changelog => "changelog",
+            Self::VersionNumber => "version-number",
+            Self::UnionExact => "union-exact",
         }
     }
 
@@ -80,6 +92,8 @@ impl Rule {
     pub fn commutative(self) -> bool {
         match self {
             Self::SortedLines => true,
+            // Where two entries stand depends on which came first.
+            Self::Changelog | Self::VersionNumber | Self::UnionExact => false,
         }
     }
 
@@ -114,6 +128,9 @@ impl Rule {
         let sides = Sides { base, ours, theirs, path, text };
         match self {
             Self::SortedLines => sorted_lines::merge(sides),
+            Self::Changelog => changelog::merge(sides),
+            Self::VersionNumber => version_number::merge(sides),
+            Self::UnionExact => union_exact::merge(sides),
         }
     }
 }
