@@ -58,8 +58,13 @@ pub const REPLAY_MICRO_USD_DEFAULT: u64 = 10_000_000;
 /// The most that models may cost in a day, in US dollars.
 pub const REPLAY_USD_MAX: i64 = 100_000;
 /// The exact rules, and whether their edits may be re-applied after the test.
-pub const RULES: [(&str, bool); 4] =
-    [("sorted-lines", true), ("changelog", false), ("version-number", false), ("union-exact", false)];
+pub const RULES: [(&str, bool); 5] = [
+    ("sorted-lines", true),
+    ("changelog", false),
+    ("imports", false),
+    ("version-number", false),
+    ("union-exact", false),
+];
 
 /// The test command of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod changelog;
+mod imports;
 mod lines;
 mod paths;
 mod sorted_lines;
@@ -34,6 +35,8 @@ pub enum Rule {
     SortedLines,
     /// Entries under headings: one that theirs added goes under the newest unreleased heading.
     Changelog,
+    /// The import block as a set, over the merged rest of the file.
+    Imports,
     /// Both bumped the version: the higher one by semver.
     VersionNumber,
     /// Both only added lines: all of them, ours first at one place.
@@ -57,7 +60,8 @@ struct Sides<'a> {
 
 impl Rule {
     /// Every rule there is.
-    pub const ALL: [Self; 4] = [Self::SortedLines, Self::Changelog, Self::VersionNumber, Self::UnionExact];
+    pub const ALL: [Self; 5] =
+        [Self::SortedLines, Self::Changelog, Self::Imports, Self::VersionNumber, Self::UnionExact];
 
     /// The name in `.switchyard.toml` and in a landed edit.
     #[must_use]
@@ -65,6 +69,7 @@ impl Rule {
         match self {
             Self::SortedLines => "sorted-lines",
             Self::Changelog => "changelog",
+            Self::Imports => "imports",
             Self::VersionNumber => "version-number",
             Self::UnionExact => "union-exact",
         }
@@ -93,7 +98,7 @@ impl Rule {
         match self {
             Self::SortedLines => true,
             // Where two entries stand depends on which came first.
-            Self::Changelog | Self::VersionNumber | Self::UnionExact => false,
+            Self::Changelog | Self::Imports | Self::VersionNumber | Self::UnionExact => false,
         }
     }
 
@@ -129,6 +134,7 @@ impl Rule {
         match self {
             Self::SortedLines => sorted_lines::merge(sides),
             Self::Changelog => changelog::merge(sides),
+            Self::Imports => imports::merge(sides),
             Self::VersionNumber => version_number::merge(sides),
             Self::UnionExact => union_exact::merge(sides),
         }
