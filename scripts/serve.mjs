@@ -1,23 +1,5 @@
 // Runs the built Worker on this machine: workerd with real Durable Objects, R2, D1 and queues, set up from
 // wrangler.toml alone. Needs no network.
-//
-//   node scripts/serve.mjs [options]
-//     --port N          port on 127.0.0.1; 0 takes a free one (default 8787)
-//     --state FOLDER    where objects, R2 and D1 are kept (default .state); queues live in memory only
-//     --build FOLDER    what to run (default build, or YARD_BUILD)
-//     --secret TEXT     SWITCHYARD_SECRET; else the environment, .dev.vars, or one kept in the state folder
-//     --var NAME=VALUE  another variable for the Worker; may be repeated
-//     --respawn         start workerd again on the same state and port when it dies; else exit with code 3
-//     --kill-at NAME#N  kill -9 the first workerd at the N-th pass of that point (durable-objects/src/points.rs);
-//                       given again, the next life (with --respawn) dies at the next one; the last has none
-//     --tick SECONDS    how often the cron trigger fires (default 60; 0 never)
-//     --inspector N     port of workerd's inspector (default: none; 0 takes a free one)
-//     --quiet           do not pass on what the Worker prints
-//     --until-eof       stop when standard input ends: with the process that started this one
-//
-// Prints one line of JSON on standard output whenever it is ready:
-//   {"url":"http://127.0.0.1:8787","pid":1,"workerd_pid":2,"inspector":null,"starts":1}
-// SIGTERM or SIGINT stops both processes. What the Worker prints goes to standard error.
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -29,33 +11,65 @@ import { unstable_getMiniflareWorkerOptions, unstable_getVarsForDev } from "wran
 import { config } from "./lib/config.mjs";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const USAGE = `Runs the built Worker on this machine: one platform, its state on disk.
+
+usage: node scripts/serve.mjs [options]
+  --port N          port on 127.0.0.1; 0 takes a free one (default 8787)
+  --state FOLDER    where objects, R2 and D1 are kept (default .state); queues live in memory only
+  --build FOLDER    what to run (default build, or YARD_BUILD)
+  --secret TEXT     SWITCHYARD_SECRET; else the environment, .dev.vars, or one kept in the state folder
+  --var NAME=VALUE  another variable for the Worker; may be repeated
+  --respawn         start workerd again on the same state and port when it dies; else exit with code 3
+  --kill-at NAME#N  kill -9 the first workerd at the N-th pass of that point (durable-objects/src/points.rs);
+                    given again, the next life (with --respawn) dies at the next one; the last has none
+  --tick SECONDS    how often the cron trigger fires (default 60; 0 never)
+  --inspector N     port of workerd's inspector (default: none; 0 takes a free one)
+  --quiet           do not pass on what the Worker prints
+  --until-eof       stop when standard input ends: with the process that started this one
+  --help            this text
+
+Prints one line of JSON on standard output whenever it is ready:
+  {"url":"http://127.0.0.1:8787","pid":1,"workerd_pid":2,"inspector":null,"starts":1}
+SIGTERM or SIGINT stops both processes. What the Worker prints goes to standard error.
+`;
+const EXIT_USAGE = 2;
 const POLL_MS = 50;
 const EXIT_WORKERD_DIED = 3;
 
+/** A command line that this program does not take. */
+class UsageError extends Error {}
+
+function parsed(options) {
+  try {
+    return parseArgs({ options }).values;
+  } catch (error) {
+    throw new UsageError(error.message);
+  }
+}
+
 function readOptions() {
-  const { values } = parseArgs({
-    options: {
-      port: { type: "string", default: "8787" },
-      state: { type: "string", default: ".state" },
-      build: { type: "string", default: process.env.YARD_BUILD ?? "build" },
-      secret: { type: "string" },
-      var: { type: "string", multiple: true, default: [] },
-      respawn: { type: "boolean", default: false },
-      "kill-at": { type: "string", multiple: true, default: [] },
-      tick: { type: "string", default: "60" },
-      inspector: { type: "string" },
-      quiet: { type: "boolean", default: false },
-      "until-eof": { type: "boolean", default: false },
-    },
+  const values = parsed({
+    port: { type: "string", default: "8787" },
+    state: { type: "string", default: ".state" },
+    build: { type: "string", default: process.env.YARD_BUILD ?? "build" },
+    secret: { type: "string" },
+    var: { type: "string", multiple: true, default: [] },
+    respawn: { type: "boolean", default: false },
+    "kill-at": { type: "string", multiple: true, default: [] },
+    tick: { type: "string", default: "60" },
+    inspector: { type: "string" },
+    help: { type: "boolean", short: "h", default: false },
+    quiet: { type: "boolean", default: false },
+    "until-eof": { type: "boolean", default: false },
   });
   const number = (name) => {
     const value = Number(values[name]);
-    if (!Number.isInteger(value) || value < 0) throw new Error(`--${name} takes a whole number`);
+    if (!Number.isInteger(value) || value < 0) throw new UsageError(`--${name} takes a whole number`);
     return value;
   };
   const vars = values.var.map((text) => {
     const at = text.indexOf("=");
-    if (at < 1) throw new Error(`--var takes NAME=VALUE, not ${text}`);
+    if (at < 1) throw new UsageError(`--var takes NAME=VALUE, not ${text}`);
     return [text.slice(0, at), text.slice(at + 1)];
   });
   return {
@@ -273,11 +287,16 @@ class Platform {
 
 function fail(error) {
   console.error(`serve: ${error.message}`);
-  process.exit(1);
+  if (error instanceof UsageError) console.error(`\n${USAGE}`);
+  process.exit(error instanceof UsageError ? EXIT_USAGE : 1);
 }
 
 async function main() {
   const options = readOptions();
+  if (options.help) {
+    process.stdout.write(USAGE);
+    return;
+  }
   await takeState(options.state);
   const platform = new Platform(options);
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => platform.stop());

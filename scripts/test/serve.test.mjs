@@ -1,10 +1,11 @@
 // The platform on one machine: starts, dies, comes back.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { alive, folder, serve } from "./lib.mjs";
+import { ROOT, alive, folder, serve } from "./lib.mjs";
 
 const SECRET = "a-secret-of-tests";
 
@@ -102,4 +103,15 @@ test("each life is killed at its own point, also while the cron trigger fires, a
   assert.equal(await newRepo(url, "last"), 200);
   const died = platform.errors().split("\n").filter((line) => line.startsWith("POINT "));
   assert.deepEqual(died, points.map((point) => `POINT ${point.split("#")[0]}`));
+});
+
+test("--help prints the options, and an unknown one is refused with them", { timeout: 30_000 }, () => {
+  const run = (...args) => spawnSync(process.execPath, [join(ROOT, "scripts/serve.mjs"), ...args], { encoding: "utf8" });
+  const help = run("--help");
+  assert.deepEqual([help.status, help.stderr], [0, ""]);
+  for (const args of [["--bogus"], ["extra"], ["--port", "x"], ["--var", "x"]]) {
+    const refused = run(...args);
+    assert.deepEqual([refused.status, refused.stdout], [2, ""], args.join(" "));
+    assert.ok(refused.stderr.startsWith("serve: ") && refused.stderr.includes(help.stdout), refused.stderr);
+  }
 });
