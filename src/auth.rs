@@ -23,6 +23,16 @@ impl Bearer {
         &self.claims.id
     }
 
+    /// Who it is, in words that are kept with what it does.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.claims.fork {
+            Some(fork) => fork.to_string(),
+            None if self.claims.scopes.contains(&Scope::Admin) => format!("an admin (token {})", self.id()),
+            None => format!("the bearer of token {}", self.id()),
+        }
+    }
+
     /// Is it an admin of the repository?
     #[must_use]
     pub fn is_admin(&self, repo: &RepoName) -> bool {

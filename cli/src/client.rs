@@ -3,12 +3,13 @@
 //! Every POST carries an idempotency key; a call whose answer was lost is repeated with the same
 //! key, so a repeat is harmless. 429 and 503 are waited for as `Retry-After` says.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use yard_common::fact::Fact;
-use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, RunId, TokenId, Version};
+use yard_common::{FactNo, Fence, LaneName, Millis, RepoName, Version};
 use yard_wire::api::{
     Approval, ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
     Reason, Record, RepoReply, RunLog, StatusReply, SubmitChanges, SubmitReply, TokenReply,
@@ -206,6 +207,19 @@ pub fn fresh_key() -> String {
     format!("cli-{}-{nanos}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Percent-encodes what is not unreserved in a path or a query.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
 /// The calls by name, one line each: see the table in `yard_wire::api`.
 impl Client {
     /// Makes a repository.
@@ -232,12 +246,12 @@ impl Client {
         self.post(&format!("/api/repos/{repo}/tokens"), body)
     }
 
-    /// Ends a token before its time.
+    /// Ends a token before its time: by its id, or by the whole token.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn revoke(&self, repo: &RepoName, id: &TokenId) -> Result<serde_json::Value, ClientError> {
-        self.delete(&format!("/api/repos/{repo}/tokens/{id}"))
+    pub fn revoke(&self, repo: &RepoName, token: impl Display) -> Result<serde_json::Value, ClientError> {
+        self.delete(&format!("/api/repos/{repo}/tokens/{}", escape(&token.to_string())))
     }
 
     /// Offers changes under a key.
@@ -273,8 +287,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn change(&self, repo: &RepoName, change: &ChangeId) -> Result<ChangeDetail, ClientError> {
-        self.get(&format!("/api/repos/{repo}/changes/{change}"))
+    pub fn change(&self, repo: &RepoName, change: impl Display) -> Result<ChangeDetail, ClientError> {
+        self.get(&format!("/api/repos/{repo}/changes/{}", escape(&change.to_string())))
     }
 
     /// Does `cancel`, `hold`, `release` or `requeue` to a change.
@@ -284,12 +298,12 @@ impl Client {
     pub fn act_on_change(
         &self,
         repo: &RepoName,
-        change: &ChangeId,
+        change: impl Display,
         act: &str,
         reason: &str,
     ) -> Result<serde_json::Value, ClientError> {
         let body = Reason { reason: reason.to_owned() };
-        self.post(&format!("/api/repos/{repo}/changes/{change}/{act}"), &body)
+        self.post(&format!("/api/repos/{repo}/changes/{}/{act}", escape(&change.to_string())), &body)
     }
 
     /// Does `freeze`, `thaw`, `protect` or `unprotect` to a repository.
@@ -313,10 +327,11 @@ impl Client {
     pub fn approve(
         &self,
         repo: &RepoName,
-        change: &ChangeId,
+        change: impl Display,
         version: Version,
     ) -> Result<serde_json::Value, ClientError> {
-        self.post(&format!("/api/repos/{repo}/changes/{change}/approve"), &Approval { version })
+        let path = format!("/api/repos/{repo}/changes/{}/approve", escape(&change.to_string()));
+        self.post(&path, &Approval { version })
     }
 
     /// Leases paths.
@@ -360,8 +375,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn run_log(&self, repo: &RepoName, run: &RunId) -> Result<RunLog, ClientError> {
-        self.get(&format!("/api/repos/{repo}/runs/{run}/log"))
+    pub fn run_log(&self, repo: &RepoName, run: impl Display) -> Result<RunLog, ClientError> {
+        self.get(&format!("/api/repos/{repo}/runs/{}/log", escape(&run.to_string())))
     }
 
     /// Events after a cursor.
@@ -407,5 +422,15 @@ impl Client {
         body: &Report,
     ) -> Result<serde_json::Value, ClientError> {
         self.post(&format!("/api/repos/{repo}/lanes/{lane}/report"), body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_keeps_its_bytes() {
+        assert_eq!(escape("a b&c=ä"), "a%20b%26c%3D%C3%A4");
     }
 }

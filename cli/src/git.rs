@@ -1,6 +1,6 @@
 //! The real git, as a child process, with credentials that no other user can see.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -49,7 +49,15 @@ pub fn run(folder: &Path, token: Option<&str>, args: &[&str]) -> Result<String> 
 /// # Errors
 /// As [`run`].
 pub fn run_bytes(folder: &Path, token: Option<&str>, args: &[&str], input: &[u8]) -> Result<Vec<u8>> {
-    let mut child = command(folder, token)
+    finish(command(folder, token), args, input)
+}
+
+/// Runs a prepared git command with bytes on its standard input and returns the bytes it printed.
+///
+/// # Errors
+/// As [`run`].
+pub fn finish(mut command: Command, args: &[&str], input: &[u8]) -> Result<Vec<u8>> {
+    let mut child = command
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -68,6 +76,23 @@ pub fn run_bytes(folder: &Path, token: Option<&str>, args: &[&str], input: &[u8]
         bail!("git {} failed: {tail}", args.first().copied().unwrap_or_default());
     }
     Ok(out.stdout)
+}
+
+/// Runs git on the network; on a terminal its own progress is seen.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_shown(folder: &Path, token: &str, args: &[&str]) -> Result<()> {
+    let mut command = command(folder, Some(token));
+    let Some((name, rest)) = args.split_first() else { bail!("no git command") };
+    if !std::io::stderr().is_terminal() {
+        return finish(command, &[&[*name, "-q"], rest].concat(), &[]).map(drop);
+    }
+    let status = command.arg(name).arg("--progress").args(rest).stdin(Stdio::null()).status();
+    if !status.context("git cannot be started: is it installed?")?.success() {
+        bail!("git {name} failed");
+    }
+    Ok(())
 }
 
 /// One value of the configuration, if it is set.

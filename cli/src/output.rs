@@ -38,10 +38,26 @@ pub fn paint(colour: Colour, text: &str) -> String {
 /// # Errors
 /// When standard output is closed.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value)?;
-    writeln!(out)?;
-    Ok(())
+    text(&format!("{}\n", serde_json::to_string_pretty(value)?))
+}
+
+/// Prints one JSON document on one line, for commands that print several.
+///
+/// # Errors
+/// When standard output is closed.
+pub fn json_line<T: Serialize>(value: &T) -> Result<()> {
+    text(&format!("{}\n", serde_json::to_string(value)?))
+}
+
+thread_local! {
+    static CAPTURED: std::cell::RefCell<Option<String>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Runs a command of this thread and gives what it printed, for programs that use this library.
+pub fn capture<T>(run: impl FnOnce() -> T) -> (T, String) {
+    CAPTURED.with(|captured| captured.replace(Some(String::new())));
+    let value = run();
+    (value, CAPTURED.with(std::cell::RefCell::take).unwrap_or_default())
 }
 
 /// Prints text as it is.
@@ -49,6 +65,13 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
 /// # Errors
 /// When standard output is closed.
 pub fn text(text: &str) -> Result<()> {
+    let kept = CAPTURED.with(|captured| {
+        let mut captured = captured.borrow_mut();
+        captured.as_mut().map(|captured| captured.push_str(text)).is_some()
+    });
+    if kept {
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -59,10 +82,54 @@ pub fn text(text: &str) -> Result<()> {
 #[must_use]
 pub fn is_closed(error: &anyhow::Error) -> bool {
     let closed = |kind| kind == Some(std::io::ErrorKind::BrokenPipe);
-    error.chain().any(|cause| {
-        closed(cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind))
-            || closed(cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind))
-    })
+    error.chain().any(|cause| closed(cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind)))
+}
+
+/// How far a long command is, on a terminal only.
+#[derive(Debug)]
+pub struct Progress {
+    what: &'static str,
+    total: usize,
+    done: std::cell::Cell<usize>,
+    shown: std::cell::Cell<Option<std::time::Instant>>,
+    seen: bool,
+}
+
+/// How often the line is drawn anew.
+const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
+/// Characters of the bar.
+const BAR: usize = 30;
+
+impl Progress {
+    /// Of so many things, named in the plural.
+    #[must_use]
+    pub fn new(what: &'static str, total: usize) -> Self {
+        let seen = std::io::stderr().is_terminal();
+        Self { what, total, done: std::cell::Cell::new(0), shown: std::cell::Cell::new(None), seen }
+    }
+
+    /// One more is being done.
+    pub fn step(&self) {
+        self.done.set(self.done.get() + 1);
+        let due = self.shown.get().is_none_or(|at| at.elapsed() >= REDRAW);
+        if self.seen && due {
+            self.shown.set(Some(std::time::Instant::now()));
+            let _ = write!(std::io::stderr(), "\r{}\u{1b}[K", bar(self.what, self.done.get(), self.total));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.seen && self.shown.get().is_some() {
+            let _ = write!(std::io::stderr(), "\r\u{1b}[K");
+        }
+    }
+}
+
+fn bar(what: &str, done: usize, total: usize) -> String {
+    let full = (done * BAR).checked_div(total).unwrap_or(BAR).min(BAR);
+    format!("[{}{}] {done}/{total} {what}", "=".repeat(full), " ".repeat(BAR - full))
 }
 
 /// `1 test`, `2 tests`.
@@ -122,8 +189,23 @@ mod tests {
     fn a_closed_reader_is_told_from_other_errors() {
         let broken = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         assert!(is_closed(&anyhow::Error::from(broken()).context("printing")));
-        assert!(is_closed(&anyhow::Error::from(serde_json::Error::io(broken()))));
         assert!(!is_closed(&anyhow::Error::from(std::io::Error::from(std::io::ErrorKind::NotFound))));
+    }
+
+    #[test]
+    fn what_a_command_prints_can_be_captured() {
+        let ((), printed) = capture(|| {
+            text("a\n").unwrap();
+            json_line(&1).unwrap();
+        });
+        assert_eq!(printed, "a\n1\n");
+        assert_eq!(capture(|| ()).1, "");
+    }
+
+    #[test]
+    fn a_bar_fills_up() {
+        assert_eq!(bar("landings", 1, 2), format!("[{}{}] 1/2 landings", "=".repeat(15), " ".repeat(15)));
+        assert_eq!(bar("landings", 0, 0), format!("[{}] 0/0 landings", "=".repeat(30)));
     }
 
     #[test]

@@ -21,15 +21,15 @@ fn reason(call: &Call<'_>, otherwise: &str) -> Result<String, Refusal> {
 fn act_of(call: &Call<'_>) -> Result<Act, Refusal> {
     let change = || call.part::<ChangeId>("change");
     Ok(match call.route.endpoint {
-        E::CancelChange => Act::Cancel { change: change()? },
-        E::HoldChange => Act::Hold { change: change()?, reason: Some(reason(call, "held by hand")?) },
+        E::CancelChange => Act::Cancel { change: change()?, reason: reason(call, "")? },
+        E::HoldChange => Act::Hold { change: change()?, reason: Some(reason(call, "no reason was given")?) },
         E::ReleaseChange => Act::Hold { change: change()?, reason: None },
         E::RequeueChange => Act::Requeue { change: change()? },
         E::ApproveChange => {
             let given: Approval = call.body()?;
             Act::Approve { change: change()?, version: given.version }
         }
-        E::Freeze => Act::Freeze { reason: Some(reason(call, "frozen by an admin")?) },
+        E::Freeze => Act::Freeze { reason: Some(reason(call, "an admin gave no reason")?) },
         E::Thaw => Act::Freeze { reason: None },
         E::Protect => Act::Protect { protected: true },
         E::Unprotect => Act::Protect { protected: false },
@@ -63,18 +63,17 @@ pub(super) async fn act<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Resul
         // A DELETE is the same each time it is asked.
         _ => IdempotencyKey::new(format!("release-{}", call.text("fence")))?,
     };
-    let ask = Do {
-        key,
-        act,
-        fork: bearer.claims.fork.clone(),
-        admin: bearer.is_admin(&repo),
-        by: bearer.id().to_string(),
-    };
+    let ask =
+        Do { key, act, fork: bearer.claims.fork.clone(), admin: bearer.is_admin(&repo), by: bearer.name() };
     let fence = event.calls().call(&names::repository(&Remote::parent(repo.clone())), &ask).await?;
     event.hint(&repo, LaneName::new(names::DEFAULT_LANE)?);
     match (call.route.endpoint, fence) {
         (E::Claim, Some(fence)) => Ok(Answer::json(&ClaimReply { fence })),
         (E::Claim, None) => Err(Refusal::Internal { during: "claiming paths".into() }),
+        // Its whole id, for whoever gave the first characters.
+        _ if !call.text("change").is_empty() => {
+            Ok(Answer::json(&serde_json::json!({ "change": call.text("change") })))
+        }
         _ => Ok(Answer::json(&serde_json::json!({}))),
     }
 }

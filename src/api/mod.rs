@@ -1,7 +1,9 @@
 //! The JSON API: one function an endpoint, over whatever carries the calls.
 
 mod changes;
+mod history;
 mod lanes;
+mod prefix;
 mod reads;
 mod repos;
 pub mod stage;
@@ -125,6 +127,7 @@ impl Ask {
 }
 
 /// A request whose route is found and whose bearer may go there.
+#[derive(Clone)]
 pub struct Call<'a> {
     /// The request.
     pub ask: &'a Ask,
@@ -264,7 +267,11 @@ pub async fn answer<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Answer {
         Err(Refusal::TooLarge { what: "the request (send fewer changes at once)".into(), size, limit })
     } else {
         match not_revoked(event, call).await {
-            Ok(()) => dispatch(event, call).await,
+            Ok(()) => match prefix::resolved(event, call).await {
+                Ok(Some(whole)) => dispatch(event, &whole).await,
+                Ok(None) => dispatch(event, call).await,
+                Err(refusal) => Err(refusal),
+            },
             Err(refusal) => Err(refusal),
         }
     };
@@ -292,7 +299,7 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
         E::ListRepos => repos::list(event).await,
         E::RepoStatus => reads::status(event, call).await,
         E::CreateFork => repos::create_fork(event, call).await,
-        E::CreateToken => repos::create_token(event, call),
+        E::CreateToken => repos::create_token(event, call).await,
         E::RevokeToken => repos::revoke_token(event, call).await,
         E::SubmitChanges => submit::submit(event, call).await,
         E::ListChanges => reads::list_changes(event, call).await,

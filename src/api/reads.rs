@@ -10,8 +10,8 @@ use yard_wire::lane::{self, EntryView, Stage};
 use yard_wire::names::{self, Remote};
 use yard_wire::repository::{ChangeView, Changes, Facts, Pull, Sweep};
 
-use super::stage;
 use super::{Call, Event, Platform};
+use super::{history, stage};
 use crate::respond::Answer;
 
 /// Open changes in one status.
@@ -119,12 +119,15 @@ pub(super) async fn show_change<P: Platform>(event: &Event<P>, call: &Call<'_>) 
     let entry = entries.remove(&change);
     let facts = Facts { after: FactNo(0), limit: 1000, change: Some(change.clone()) };
     let facts = event.calls().call(&object, &facts).await?;
-    Ok(Answer::json(&ChangeDetail {
-        status: stage::status(&view, entry.as_ref()),
-        row: view.row,
-        entry,
-        facts,
-    }))
+    let lane = view.row.lane.clone();
+    let ask = lane::History { repo: repo.clone(), lane: lane.clone(), change: change.clone() };
+    let told = event.calls().call(&names::lane(&repo, &lane), &ask).await?;
+    let mut status = stage::status(&view, entry.as_ref());
+    if let (Stage::Withdrawn, Some(reason)) = (status.stage, history::closing_reason(&facts)) {
+        status.reason = reason;
+    }
+    let history = history::merged(&facts, told, &change);
+    Ok(Answer::json(&ChangeDetail { status, row: view.row, entry, facts, history }))
 }
 
 /// Pages of facts read for one answer at most: 50 of up to 4 MiB.

@@ -39,11 +39,19 @@ pub(super) async fn create<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Re
     let branch = asked.default_branch.as_deref().unwrap_or("main");
     let default_branch = RefName::new(format!("refs/heads/{branch}"))?;
     let remote = Remote::parent(asked.name.clone());
-    // The object comes first: a repeat after a crash between the two finds the name still free.
-    let create =
-        repository::Create { repo: asked.name.clone(), fork: None, default_branch, refs: Vec::new() };
-    event.calls().call(&names::repository(&remote), &create).await?;
-    event.calls().call(REGISTRY, &registry::AddRepo { repo: asked.name.clone() }).await?;
+    let create = repository::Create {
+        repo: asked.name.clone(),
+        fork: None,
+        default_branch,
+        refs: Vec::new(),
+        key: Some(key.clone()),
+    };
+    let made = event.calls().call(&names::repository(&remote), &create).await;
+    // The object comes first and is the one judge of its name: what lists it may have been lost to a crash.
+    if matches!(made, Ok(()) | Err(Refusal::Exists { .. })) {
+        event.calls().call(REGISTRY, &registry::AddRepo { repo: asked.name.clone() }).await?;
+    }
+    made?;
     let claims = Claims {
         id: event.token_id(&asked.name, &key)?,
         repo: Some(asked.name.clone()),
@@ -51,7 +59,7 @@ pub(super) async fn create<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Re
         scopes: vec![Scope::Admin],
         expires: event.now.plus(REPO_TOKEN_MS),
     };
-    let token = token::issue(&event.secret, &claims);
+    let token = issue(event, &asked.name, claims).await?.token;
     Ok(Answer::json(&RepoReply { url: event.url(&remote), repo: asked.name, token }))
 }
 
@@ -74,6 +82,7 @@ pub(super) async fn create_fork<P: Platform>(event: &Event<P>, call: &Call<'_>) 
         repo: repo.clone(),
         fork: Some(asked.name.clone()),
         default_branch: refs.head,
+        key: Some(key.clone()),
         refs: refs
             .refs
             .into_iter()
@@ -81,10 +90,14 @@ pub(super) async fn create_fork<P: Platform>(event: &Event<P>, call: &Call<'_>) 
             .map(|entry| (entry.name, entry.id))
             .collect(),
     };
-    event.calls().call(&names::repository(&remote), &create).await?;
-    let add = registry::AddFork { repo: repo.clone(), fork: asked.name.clone() };
-    event.calls().call(REGISTRY, &add).await?;
-    let token = token::issue(&event.secret, &fork_claims(event, &repo, &asked.name, &key)?);
+    let made = event.calls().call(&names::repository(&remote), &create).await;
+    if matches!(made, Ok(()) | Err(Refusal::Exists { .. })) {
+        let add = registry::AddFork { repo: repo.clone(), fork: asked.name.clone() };
+        event.calls().call(REGISTRY, &add).await?;
+    }
+    made?;
+    let claims = fork_claims(event, &repo, &asked.name, &key)?;
+    let token = issue(event, &repo, claims).await?.token;
     Ok(Answer::json(&ForkReply { url: event.url(&remote), repo, fork: asked.name, token }))
 }
 
@@ -103,7 +116,24 @@ fn fork_claims<P: Platform>(
     })
 }
 
-pub(super) fn create_token<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
+/// Notes a token and signs it.
+async fn issue<P: Platform>(
+    event: &Event<P>,
+    repo: &RepoName,
+    claims: Claims,
+) -> Result<TokenReply, Refusal> {
+    let (id, expires) = (claims.id.clone(), claims.expires);
+    let entry = registry::TokenEntry {
+        id: id.clone(),
+        fork: claims.fork.clone(),
+        scopes: claims.scopes.clone(),
+        expires,
+    };
+    event.calls().call(REGISTRY, &registry::AddToken { repo: repo.clone(), token: entry }).await?;
+    Ok(TokenReply { token: token::issue(&event.secret, &claims), id, expires })
+}
+
+pub(super) async fn create_token<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
     let asked: NewToken = call.body()?;
     let (repo, key) = (call.repo()?, call.key()?);
     if asked.scopes.is_empty() {
@@ -114,15 +144,41 @@ pub(super) fn create_token<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Re
             why: format!("ttl_seconds must be 1 to {TOKEN_SECONDS_MAX} (366 days)"),
         });
     }
-    let id = event.token_id(&repo, &key)?;
-    let expires = event.now.plus(asked.ttl_seconds.saturating_mul(1000));
-    let claims = Claims { id: id.clone(), repo: Some(repo), fork: asked.fork, scopes: asked.scopes, expires };
-    Ok(Answer::json(&TokenReply { token: token::issue(&event.secret, &claims), id, expires }))
+    let claims = Claims {
+        id: event.token_id(&repo, &key)?,
+        repo: Some(repo.clone()),
+        fork: asked.fork,
+        scopes: asked.scopes,
+        expires: event.now.plus(asked.ttl_seconds.saturating_mul(1000)),
+    };
+    Ok(Answer::json(&issue(event, &repo, claims).await?))
+}
+
+/// The id of a token to be revoked: given out by the platform, or proven by the whole token, as one
+/// that was signed with the secret elsewhere is known to nobody.
+async fn known_token<P: Platform>(
+    event: &Event<P>,
+    repo: &RepoName,
+    given: &str,
+) -> Result<TokenId, Refusal> {
+    let no_such = |name: &str| Refusal::NotFound {
+        kind: "token of this repository that is still good (give its id, or the whole token)".into(),
+        name: name.to_owned(),
+    };
+    if given.starts_with("sy1.") {
+        let claims = token::verify(&event.secret, given, event.now).map_err(|_| no_such("given"))?;
+        let here = claims.repo.as_ref().is_none_or(|bound| bound == repo);
+        return if here { Ok(claims.id) } else { Err(no_such(claims.id.as_str())) };
+    }
+    let find = registry::FindToken { repo: repo.clone(), id: TokenId::new(given)? };
+    let found = event.calls().call(REGISTRY, &find).await?;
+    found.map(|entry| entry.id).ok_or_else(|| no_such(given))
 }
 
 pub(super) async fn revoke_token<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
-    let (repo, id) = (call.repo()?, call.part::<TokenId>("id")?);
-    let revoke = repository::Revoke { token: id };
+    let repo = call.repo()?;
+    let id = known_token(event, &repo, call.text("id")).await?;
+    let revoke = repository::Revoke { token: id.clone() };
     event.calls().call(&names::repository(&Remote::parent(repo.clone())), &revoke).await?;
     // Each fork's object checks the requests that come to it.
     let listed = event.calls().call(REGISTRY, &registry::ListRepos { repo: Some(repo.clone()) }).await?;
@@ -130,5 +186,8 @@ pub(super) async fn revoke_token<P: Platform>(event: &Event<P>, call: &Call<'_>)
         let remote = Remote { repo: repo.clone(), fork: Some(fork) };
         event.calls().call(&names::repository(&remote), &revoke).await?;
     }
-    Ok(Answer::json(&serde_json::json!({})))
+    Ok(Answer::json(&serde_json::json!({ "id": id })))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use yard_common::submission::Via;
+use yard_common::bytes::Base64;
+use yard_common::submission::{RowEdit, Via};
 use yard_common::{ForkName, IdempotencyKey, ObjectId, RefName, Refusal, RepoName};
 use yard_git::{Kind, Object, Objects as _, ReadError, RunningTree};
 use yard_objects::Calls as _;
@@ -17,6 +18,7 @@ use crate::hand::{Hand, Lacking};
 use crate::respond::Answer;
 use crate::store::Store;
 use crate::submit::build::{self, Built};
+use crate::submit::config;
 use crate::submit::measure::{self, Measured};
 
 /// Changes in one request.
@@ -211,8 +213,16 @@ fn proposal(
         hand.insert(id, Arc::new(Object { kind: Kind::Tree, data }));
     }
     let edits = std::mem::take(&mut built.edits);
+    readable_config(&edits, &built.contents).map_err(Lacking::Refused)?;
     let measured = measure::against_mains(hand, edits, built.commit.tree, &base.prepared.mains_before);
     Ok(assemble(base, ask, fork, built, measured.map_err(|error: ReadError| Lacking::from(error))?))
+}
+
+/// A configuration whose bytes are not among the new contents is main's own.
+fn readable_config(edits: &[RowEdit], contents: &[(ObjectId, Base64)]) -> Result<(), Refusal> {
+    let Some(id) = config::brought(edits)? else { return Ok(()) };
+    let bytes = contents.iter().find(|(content, _)| *content == id);
+    bytes.map_or(Ok(()), |(_, bytes)| config::check(&bytes.0))
 }
 
 fn assemble(base: &Base, ask: &Ask, fork: Option<&ForkName>, built: Built, measured: Measured) -> Proposal {

@@ -104,4 +104,4 @@ fn may_push(call: &Call<'_>, remote: &Remote) -> Result<(), Refusal> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use yard_common::intent::Signature;
-use yard_common::submission::Via;
+use yard_common::submission::{RowEdit, Via};
 use yard_common::{IdempotencyKey, ObjectId, PackKey, Refusal, RepoPath};
 use yard_git::tree::{self, TreeMode};
 use yard_git::{Commit, Kind, Objects as _};
@@ -20,7 +20,7 @@ use crate::api::submit::TRIES;
 use crate::hand::{Hand, Source as _};
 use crate::store::{Ancestry, Store};
 use crate::submit::between::{self, between};
-use crate::submit::{fold, measure, offer};
+use crate::submit::{config, fold, measure, offer};
 
 /// The ref in which an author keeps notes on what is to be submitted.
 const NOTES: &str = "refs/notes/intent";
@@ -257,6 +257,7 @@ async fn propose<P: Platform>(
     if measured.edits.is_empty() {
         return Err(Refusal::NoEdits);
     }
+    readable_config(&measured.edits, store, hand).await?;
     Ok(Proposal {
         key: IdempotencyKey::new(format!("submit-{}", session.id))?,
         change: offer.change,
@@ -280,6 +281,16 @@ async fn propose<P: Platform>(
         contents: Vec::new(),
         packs: head.packs.clone(),
     })
+}
+
+async fn readable_config<B: yard_objects::Blobs>(
+    edits: &[RowEdit],
+    store: &Store<B>,
+    hand: &mut Hand,
+) -> Result<(), Refusal> {
+    let Some(id) = config::brought(edits)? else { return Ok(()) };
+    hand.load(store, BTreeSet::from([id])).await?;
+    hand.get(&id).map_or(Ok(()), |blob| config::check(&blob.data))
 }
 
 fn infos(ids: &[ObjectId], graph: &dyn CommitGraph) -> Result<Vec<CommitInfo>, Refusal> {

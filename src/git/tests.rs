@@ -14,11 +14,21 @@ use yard_transfer::pktline::{Decoder, FLUSH, Packet, write_data, write_line};
 
 const SECRET: &str = "a secret";
 
-struct Native {
+pub(crate) struct Native {
     wired: Rc<Wired>,
     blobs: Rc<MemoryBlobs>,
     index: Rc<MemoryIndex>,
     drawn: Cell<u64>,
+}
+
+impl Native {
+    /// An object for a repository or fork that is still to be made.
+    pub(crate) fn add_object(&self, object: &str) {
+        let (blobs, index, wired) = (Rc::clone(&self.blobs), Rc::clone(&self.index), Rc::clone(&self.wired));
+        let host: Repository<Self> =
+            Repository::new(NativeSql::new().unwrap(), blobs, index, wired, SECRET.into());
+        self.wired.insert(object, Rc::new(host) as Rc<dyn Object>);
+    }
 }
 
 impl repository::Platform for Native {
@@ -28,7 +38,7 @@ impl repository::Platform for Native {
     type Calls = Rc<Wired>;
 }
 
-struct MemorySink(Rc<MemoryBlobs>, String, Vec<u8>);
+pub(crate) struct MemorySink(Rc<MemoryBlobs>, String, Vec<u8>);
 
 impl Sink for MemorySink {
     async fn write(&mut self, chunk: &[u8]) -> Result<(), Refusal> {
@@ -86,22 +96,20 @@ fn bytes(all: &[u8]) -> Bytes {
 }
 
 /// A platform with the repository `name`; each test has its own name, for caches are the isolate's.
-fn event(name: &str) -> Event<Native> {
+pub(crate) fn event(name: &str) -> Event<Native> {
     let (wired, blobs) = (Rc::new(Wired::default()), Rc::new(MemoryBlobs::default()));
     let index = Rc::new(MemoryIndex::new().unwrap());
     let sql = || NativeSql::new().unwrap();
-    let host: Repository<Native> =
-        Repository::new(sql(), Rc::clone(&blobs), Rc::clone(&index), Rc::clone(&wired), SECRET.into());
-    let object: Rc<dyn Object> = Rc::new(host);
-    wired.insert(&format!("repo:{name}"), object);
     wired.insert(&format!("board:{name}"), Rc::new(Board::new(sql())));
     wired.insert("registry", Rc::new(Registry::new(sql())));
     let platform = Native { wired, blobs, index, drawn: Cell::new(0) };
+    platform.add_object(&format!("repo:{name}"));
     let create = yard_wire::repository::Create {
         repo: RepoName::new(name).unwrap(),
         fork: None,
         default_branch: RefName::new("refs/heads/main").unwrap(),
         refs: Vec::new(),
+        key: None,
     };
     block_on(platform.wired.call(&format!("repo:{name}"), &create)).unwrap();
     Event {
@@ -113,7 +121,7 @@ fn event(name: &str) -> Event<Native> {
     }
 }
 
-fn ask(path: &str) -> Ask {
+pub(crate) fn ask(path: &str) -> Ask {
     let claims = yard_wire::token::Claims {
         id: yard_common::TokenId::new("t").unwrap(),
         repo: None,

@@ -2,6 +2,7 @@
 
 pub mod between;
 pub mod build;
+pub mod config;
 pub mod fold;
 pub mod measure;
 pub mod offer;

@@ -149,12 +149,19 @@ impl Story {
         Ok((out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned()))
     }
 
-    /// Makes a fork; its token is returned.
+    /// Makes a fork where there is none of this name; a token of it is returned.
     ///
     /// # Errors
     /// When the platform refuses.
     pub fn fork(&self, name: &str) -> Result<String> {
-        Ok(self.admin.new_fork(&self.repo, &NewFork { name: ForkName::new(name)? })?.token)
+        let name = ForkName::new(name)?;
+        match self.admin.new_fork(&self.repo, &NewFork { name: name.clone() }) {
+            Ok(made) => Ok(made.token),
+            Err(error) if error.problem().is_some_and(|problem| problem.status == 409) => {
+                self.token_for(Some(&name), &[Scope::Read, Scope::Submit])
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A token of this repository.

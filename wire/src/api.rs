@@ -7,7 +7,7 @@
 //! | `GET /api/repos/{repo}` | | [`StatusReply`] | read |
 //! | `POST /api/repos/{repo}/forks` | [`NewFork`] | [`ForkReply`] | submit or admin |
 //! | `POST /api/repos/{repo}/tokens` | [`NewToken`] | [`TokenReply`] | admin |
-//! | `DELETE /api/repos/{repo}/tokens/{id}` | | `{}` | admin |
+//! | `DELETE /api/repos/{repo}/tokens/{id or whole token}` | | `{ "id" }` | admin |
 //! | `POST /api/repos/{repo}/changes` | [`SubmitChanges`] | [`SubmitReply`] | submit |
 //! | `GET /api/repos/{repo}/changes?before=&limit=` | | `Vec<ChangeStatus>` | read |
 //! | `GET /api/repos/{repo}/changes/{change}` | | [`ChangeDetail`] | read |
@@ -25,6 +25,10 @@
 //! | `GET /api/repos/{repo}/events?after=` | WebSocket, or SSE, or JSON | | read |
 //! | `GET /healthz`, `/openapi.json` | | | none |
 //!
+//! `{change}` and `{run}` may be cut short while nothing else begins with them: else "ambiguous: ...".
+//! Acts on a change answer with its whole id. A repository or fork is made once: the same key gets the same
+//! answer, any other 409.
+//!
 //! Every POST takes an `Idempotency-Key` header. Every error is a [`crate::problem::Problem`].
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +40,7 @@ use yard_common::{
     ChangeId, FactNo, Fence, ForkName, Millis, ObjectId, RepoName, RepoPath, RunId, TokenId, Version,
 };
 
-use crate::lane::{EntryView, Stage, Verdict};
+use crate::lane::{EntryView, Stage, Step, Verdict};
 use crate::problem::Problem;
 use crate::repository::{Accepted, View};
 use crate::token::Scope;
@@ -220,6 +224,9 @@ pub struct ChangeDetail {
     pub entry: Option<EntryView>,
     /// All facts about it, oldest first: versions, refusals, the landing with its proof.
     pub facts: Vec<(FactNo, Millis, Fact)>,
+    /// Its whole story, oldest first: versions, attempts, runs with their results, verdicts, sendings back.
+    #[serde(default)]
+    pub history: Vec<Step>,
 }
 
 /// The state of a repository.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use yard_common::landing::{AttemptId, SignedRun};
 pub use yard_common::stage::{Stage, Verdict};
 use yard_common::{
-    ChangeId, LaneName, LeaseNo, Millis, ObjectId, RepoName, RunId, RunnerId, SuiteId, TokenId,
+    ChangeId, FactNo, LaneName, LeaseNo, Millis, ObjectId, RepoName, RunId, RunnerId, SuiteId, TokenId,
     Version,
 };
 
@@ -154,3 +154,35 @@ pub struct StatusReply {
     pub flaky: Vec<(String, u32)>,
 }
 method!(Status, "status", StatusReply);
+
+/// What the lane did with one change, oldest first, as far back as it keeps its decisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// The repository.
+    pub repo: RepoName,
+    /// The lane.
+    pub lane: LaneName,
+    /// The change.
+    pub change: ChangeId,
+}
+/// One thing that happened to a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// When.
+    pub at: Millis,
+    /// `version`, `attempt`, `run` (green), `red` (a run that was not green), `verdict`, `back` (sent back),
+    /// `held`, `released`, `approved`, `requeued`, `landed`, `rewritten`, `closing`, `closed`, `owner`.
+    pub kind: String,
+    /// One sentence.
+    pub text: String,
+    /// The attempt, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<AttemptId>,
+    /// The run, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The fact of the repository's log that says so, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<FactNo>,
+}
+method!(History, "history", Vec<Step>);

@@ -1,11 +1,12 @@
 //! The methods of the Registry object: which repositories and forks there are.
 
 use serde::{Deserialize, Serialize};
-use yard_common::{ForkName, LaneName, Millis, RepoName};
+use yard_common::{ForkName, LaneName, Millis, RepoName, TokenId};
 
 use crate::method;
+use crate::token::Scope;
 
-/// Takes a repository's name; the same name under the same key is no conflict.
+/// Lists a repository that was made; a repeat is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddRepo {
     /// The name.
@@ -13,7 +14,7 @@ pub struct AddRepo {
 }
 method!(AddRepo, "add-repo", ());
 
-/// Takes a fork's name.
+/// Lists a fork that was made; a repeat is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddFork {
     /// The repository.
@@ -42,3 +43,36 @@ pub struct ListRepos {
     pub repo: Option<RepoName>,
 }
 method!(ListRepos, "list-repos", Vec<RepoEntry>);
+
+/// What is known of a token that the platform has given out; the token itself is not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenEntry {
+    /// Its id.
+    pub id: TokenId,
+    /// The fork that it is bound to.
+    pub fork: Option<ForkName>,
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+    /// When it ends.
+    pub expires: Millis,
+}
+
+/// Notes a token before it is given out; refused when its repository or fork does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddToken {
+    /// The repository.
+    pub repo: RepoName,
+    /// The token.
+    pub token: TokenEntry,
+}
+method!(AddToken, "add-token", ());
+
+/// A token of the repository that was given out and has not ended by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindToken {
+    /// The repository.
+    pub repo: RepoName,
+    /// The token.
+    pub id: TokenId,
+}
+method!(FindToken, "find-token", Option<TokenEntry>);

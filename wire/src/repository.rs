@@ -14,6 +14,10 @@ use yard_common::{
 
 use crate::method;
 
+mod upkeep;
+
+pub use upkeep::{CheckToken, Revoke, Sweep, SweepReply};
+
 /// A pack with its index, where that is small enough to travel inline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexedPack {
@@ -48,6 +52,9 @@ pub struct Create {
     pub default_branch: RefName,
     /// Refs that a fork starts with: its parent's branches and tags.
     pub refs: Vec<(RefName, ObjectId)>,
+    /// The maker's key: the same one finds it made, any other finds it taken.
+    #[serde(default)]
+    pub key: Option<IdempotencyKey>,
 }
 method!(Create, "create", ());
 
@@ -411,6 +418,9 @@ pub enum Act {
     Cancel {
         /// The change.
         change: ChangeId,
+        /// Why, where somebody says so.
+        #[serde(default)]
+        reason: String,
     },
     /// A lane closes a change: already-on-main or expired.
     Close {
@@ -476,7 +486,7 @@ pub struct Do {
     pub fork: Option<ForkName>,
     /// Does the bearer have the admin scope?
     pub admin: bool,
-    /// The bearer's token id, or the lane's name.
+    /// Who, in words: the fork, an admin, the lane.
     pub by: String,
 }
 method!(Do, "do", Option<Fence>);
@@ -507,6 +517,14 @@ pub struct Changes {
 }
 method!(Changes, "changes", Vec<ChangeView>);
 
+/// The changes whose ids begin with a text, at most 10; the one whose id it is, alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Find {
+    /// The text.
+    pub prefix: String,
+}
+method!(Find, "find", Vec<ChangeId>);
+
 /// Facts by number, whole: for `yard fsck`, `yard show` and rebuilding the index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
@@ -518,32 +536,3 @@ pub struct Facts {
     pub change: Option<ChangeId>,
 }
 method!(Facts, "facts", Vec<(FactNo, Millis, Fact)>);
-
-/// Revokes a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Revoke {
-    /// Its id.
-    pub token: TokenId,
-}
-method!(Revoke, "revoke", ());
-
-/// Is a token still good here? Asked before what carries no token itself; refused as unauthenticated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckToken {
-    /// Its id.
-    pub token: TokenId,
-}
-method!(CheckToken, "check-token", ());
-
-/// Asks for what the sweep would do now: effects not yet done (0 = quiet), staged packs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sweep {}
-/// What is still to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SweepReply {
-    /// Effects in the outbox.
-    pub outbox: u64,
-    /// Staged packs.
-    pub staged: u64,
-}
-method!(Sweep, "sweep", SweepReply);

@@ -1,7 +1,7 @@
 //! `yard cancel|hold|release|requeue CHANGE`, `yard freeze|thaw|protect|unprotect`.
 
 use anyhow::Result;
-use yard_common::{ChangeId, Version};
+use yard_common::Version;
 
 use crate::output;
 use crate::place::Place;
@@ -9,9 +9,9 @@ use crate::place::Place;
 /// Arguments of an act on a change.
 #[derive(Debug, clap::Args)]
 pub struct ChangeArgs {
-    /// The change
-    change: ChangeId,
-    /// Why
+    /// The change: its id, or the first characters of it
+    change: String,
+    /// Why: kept with the change, for whoever looks at it
     #[arg(long, default_value = "")]
     reason: String,
 }
@@ -19,7 +19,7 @@ pub struct ChangeArgs {
 /// Arguments of an act on the repository.
 #[derive(Debug, clap::Args)]
 pub struct RepoArgs {
-    /// Why
+    /// Why: shown to whoever waits
     #[arg(long, default_value = "")]
     reason: String,
 }
@@ -27,8 +27,8 @@ pub struct RepoArgs {
 /// Arguments of `yard approve`.
 #[derive(Debug, clap::Args)]
 pub struct ApproveArgs {
-    /// The change
-    change: ChangeId,
+    /// The change: its id, or the first characters of it
+    change: String,
     /// The version that you have read, as status prints it: v2, or 2
     #[arg(value_parser = version)]
     version: Version,
@@ -54,6 +54,11 @@ fn done(act: &str) -> &str {
     }
 }
 
+/// The change's whole id, as the platform answers with it.
+fn whole<'a>(answer: &'a serde_json::Value, given: &'a str) -> &'a str {
+    answer.get("change").and_then(serde_json::Value::as_str).unwrap_or(given)
+}
+
 /// Lets a version touch the configuration.
 ///
 /// # Errors
@@ -63,8 +68,7 @@ pub fn approve(place: &Place, args: &ApproveArgs) -> Result<()> {
     if place.json {
         return output::json(&answer);
     }
-    println!("approved {} v{}", args.change, args.version);
-    Ok(())
+    output::text(&format!("approved {} v{}\n", whole(&answer, &args.change), args.version))
 }
 
 /// Does it to a change.
@@ -76,8 +80,7 @@ pub fn change(place: &Place, act: &str, args: &ChangeArgs) -> Result<()> {
     if place.json {
         return output::json(&answer);
     }
-    println!("{} {}", done(act), args.change);
-    Ok(())
+    output::text(&format!("{} {}\n", done(act), whole(&answer, &args.change)))
 }
 
 /// Does it to the repository.
@@ -90,8 +93,7 @@ pub fn repo(place: &Place, act: &str, args: &RepoArgs) -> Result<()> {
     if place.json {
         return output::json(&answer);
     }
-    println!("{} {repo}", done(act));
-    Ok(())
+    output::text(&format!("{} {repo}\n", done(act)))
 }
 
 #[cfg(test)]

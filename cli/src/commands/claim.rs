@@ -1,6 +1,7 @@
 //! `yard claim PATH...`: leases paths; `yard claim --release FENCE` gives a lease back.
 
 use anyhow::{Result, bail};
+use yard_common::time::span;
 use yard_common::{Fence, RepoPath};
 use yard_wire::api::NewClaim;
 
@@ -10,9 +11,9 @@ use crate::place::Place;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The paths
+    /// The paths; a directory stands for all below it
     paths: Vec<String>,
-    /// For how long, in seconds
+    /// For how long, in seconds, at most 86400
     #[arg(long, default_value_t = 600)]
     seconds: u64,
     /// Give this claim back instead
@@ -31,8 +32,7 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         if place.json {
             return output::json(&answer);
         }
-        println!("released {fence}");
-        return Ok(());
+        return output::text(&format!("released claim {fence}\n"));
     }
     if args.paths.is_empty() {
         bail!("name the paths to claim");
@@ -42,6 +42,6 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&reply);
     }
-    println!("claimed for {} s; give it back with  yard claim --release {}", args.seconds, reply.fence);
-    Ok(())
+    let (fence, how_long) = (reply.fence, span(args.seconds.saturating_mul(1000)));
+    output::text(&format!("claim {fence}, for {how_long}; give it back with  yard claim --release {fence}\n"))
 }

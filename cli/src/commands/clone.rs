@@ -11,7 +11,7 @@ use crate::{git, output};
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The fork that submissions come from: `origin` is its URL
+    /// The fork that submissions come from: pushes go to it, main and notes come from the repository
     #[arg(long)]
     fork: Option<ForkName>,
     /// The folder; the repository's name when absent
@@ -40,7 +40,7 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     }
     let url = format!("{}/{repo}.git", client.url());
     let target = dir.to_string_lossy().into_owned();
-    git::run(Path::new("."), Some(client.token()), &["clone", "-q", &url, &target])?;
+    git::run_shown(Path::new("."), client.token(), &["clone", &url, &target])?;
     let push = args.fork.as_ref().map(|fork| format!("{}/{repo}/forks/{fork}.git", client.url()));
     let header = format!("http.{}/.extraHeader", client.url());
     let mut settings = vec![
@@ -65,6 +65,5 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&serde_json::json!({ "repo": repo, "fork": args.fork, "dir": target }));
     }
-    println!("cloned {repo} into {target}: submit with  git push origin HEAD:refs/for/main");
-    Ok(())
+    output::text(&format!("cloned {repo} into {target}: submit with  git push origin HEAD:refs/for/main\n"))
 }

@@ -23,9 +23,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&made);
     }
-    println!(
-        "fork   {}\nurl    {}\ntoken  {}  (read and submit, shown once)",
-        made.fork, made.url, made.token
-    );
-    Ok(())
+    let (fork, url, token) = (&made.fork, &made.url, &made.token);
+    output::text(&format!(
+        "fork   {fork}\nurl    {url}\ntoken  {token}  (read and submit, 30 days, shown once)\n\
+         next   YARD_TOKEN=THE_TOKEN yard clone --fork {fork}\n"
+    ))
 }

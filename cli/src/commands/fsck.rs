@@ -1,17 +1,19 @@
 //! `yard fsck --landings`: redoes every landing with git and compares.
 //!
-//! For each landed change: main's commit differs from its parent by exactly the edits of the
-//! proof; and git's own three-way merge of (the row's base, the commit's parent, the version's
-//! tree) gives the commit's tree. Edits by a rule are left to the rule. The version's tree is
-//! rebuilt from the base and the row's entries, so nothing but main need be fetched.
+//! For each landed change: all that it brought can be fetched; main's commit differs from its parent by
+//! exactly the edits of the proof; edits by a rule are what the rule makes of them; and git's own
+//! three-way merge of (the row's base, the commit's parent, the version's tree) gives the rest of the
+//! commit's tree. The version's tree is rebuilt from the base and the row's entries.
+
+mod redo;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use yard_common::fact::Fact;
-use yard_common::landing::{Edit, How, LandChange};
-use yard_common::submission::{Entry, Mode, Submission};
+use yard_common::landing::LandChange;
+use yard_common::submission::Submission;
 use yard_common::{ChangeId, FactNo, ObjectId, Version};
 
 use crate::output::{self, Colour, paint};
@@ -27,7 +29,7 @@ const OFF_MAIN: &str = "off main: an admin rewrote main";
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Redo every landing (the only check there is so far, and what is done without the flag too)
+    /// Redo every landing (so far the only check there is, made without this flag too)
     #[arg(long)]
     landings: bool,
     /// A clone to work in; a temporary bare one when absent
@@ -42,7 +44,7 @@ pub struct Finding {
     pub change: ChangeId,
     /// Its commit.
     pub commit: ObjectId,
-    /// `ok`, `rule` (left to its rule), `unknown` (an object is not kept), or what is wrong.
+    /// `ok`, `rule` (redone by its rule), `unknown` (an object is not kept), or what is wrong.
     pub result: String,
     /// Is it a fault?
     pub fault: bool,
@@ -61,7 +63,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         git::run(&folder, None, &["init", "-q", "--bare"])?;
     }
     let url = format!("{}/{repo}.git", client.url());
-    git::run(&folder, Some(client.token()), &["fetch", "-q", &url, "+refs/*:refs/yard/fsck/*"])?;
+    // git itself refuses a fetch whose history, trees and files are not whole.
+    git::run_shown(&folder, client.token(), &["fetch", &url, "+refs/*:refs/yard/fsck/*"])
+        .context("what main is made of cannot be fetched whole")?;
     let findings = check_all(&client, place, &folder);
     if args.clone.is_none() {
         let _ = std::fs::remove_dir_all(&temporary);
@@ -101,7 +105,7 @@ fn summary(findings: &[Finding]) -> String {
     let unknown = count(&|finding| !finding.fault && finding.result.starts_with("unknown"));
     let mut line = format!("{}: {ok} proven again by git", output::count(findings.len() as u64, "landing"));
     if rule > 0 {
-        line.push_str(&format!(", {rule} merged by a rule (own edits compared, the rule not redone)"));
+        line.push_str(&format!(", {rule} by git and by their rule"));
     }
     let off = count(&|finding| finding.result == OFF_MAIN);
     if off > 0 {
@@ -124,7 +128,9 @@ fn check_all(client: &Client, place: &Place, folder: &Path) -> Result<Vec<Findin
         after = *last;
         page.into_iter().for_each(|(_, _, fact)| log.take(fact));
     }
+    let progress = output::Progress::new("landings", log.landings.len());
     let findings = log.landings.iter().map(|landing| {
+        progress.step();
         let key = (landing.change.change.clone(), landing.change.version);
         if landing.on_main {
             return finding(folder, &landing.change, log.rows.get(&key));
@@ -177,134 +183,9 @@ impl Log {
 fn finding(folder: &Path, landed: &LandChange, row: Option<&Submission>) -> Result<Finding> {
     let (result, fault) = match row {
         None => ("no accepted version belongs to it".to_owned(), true),
-        Some(row) => judge(folder, landed, row)?,
+        Some(row) => redo::judge(folder, landed, row)?,
     };
     Ok(Finding { change: landed.change.clone(), commit: landed.commit, result, fault })
-}
-
-fn judge(folder: &Path, landed: &LandChange, row: &Submission) -> Result<(String, bool)> {
-    let commit = landed.commit.to_string();
-    if git::run(folder, None, &["cat-file", "-e", &commit]).is_err() {
-        return Ok(("its commit is not in any fetched history".into(), true));
-    }
-    let wrong = own_edits(folder, landed)?;
-    if !wrong.is_empty() {
-        return Ok((format!("its commit changes other paths than its proof: {}", wrong.join(", ")), true));
-    }
-    if landed.edits.iter().any(|edit| matches!(edit.how, How::Rule(_))) {
-        return Ok(("rule".into(), false));
-    }
-    if landed.edits.iter().all(|edit| matches!(edit.how, How::Theirs | How::Same)) {
-        let bad = landed.edits.iter().find(|edit| !plain(edit));
-        return Ok(match bad {
-            Some(edit) => (format!("{}: result is not what its kind says", edit.path), true),
-            None => ("ok".into(), false),
-        });
-    }
-    let Some(theirs) = version_tree(folder, row)? else {
-        return Ok(("unknown: a submitted blob is not kept".into(), false));
-    };
-    let base = row.base.tree.to_string();
-    let parent = git::run(folder, None, &["rev-parse", &format!("{commit}^^{{tree}}")])?;
-    let tree = git::run(folder, None, &["rev-parse", &format!("{commit}^{{tree}}")])?;
-    let merge_base = format!("--merge-base={base}");
-    let merged = git::run(folder, None, &["merge-tree", "--write-tree", &merge_base, &parent, &theirs]);
-    Ok(match merged {
-        Ok(found) if found == tree => ("ok".into(), false),
-        Ok(found) => (format!("git merges to {found}, main has {tree}"), true),
-        Err(_) => ("git sees a conflict".into(), true),
-    })
-}
-
-fn plain(edit: &Edit) -> bool {
-    match edit.how {
-        How::Theirs => edit.ours == edit.base && edit.result == edit.theirs,
-        How::Same => edit.result == edit.ours,
-        How::Merge | How::Rule(_) => true,
-    }
-}
-
-/// Paths where the commit's own difference is not what the proof says.
-fn own_edits(folder: &Path, landed: &LandChange) -> Result<Vec<String>> {
-    let commit = landed.commit.to_string();
-    let args = ["diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--root", &commit];
-    let out = git::run_bytes(folder, None, &args, &[])?;
-    let mut found: BTreeMap<Vec<u8>, (String, String)> = BTreeMap::new();
-    let mut fields = out.split(|byte| *byte == 0);
-    while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
-        let meta = String::from_utf8_lossy(meta).into_owned();
-        let words: Vec<&str> = meta.trim_start_matches(':').split(' ').collect();
-        let [old_mode, new_mode, old, new, _] = words.as_slice() else {
-            bail!("git diff-tree printed {meta:?}");
-        };
-        found.insert(path.to_vec(), (format!("{old_mode} {old}"), format!("{new_mode} {new}")));
-    }
-    let mut wrong = Vec::new();
-    for edit in landed.edits.iter().filter(|edit| edit.ours != edit.result) {
-        let expected = (described(edit.ours), described(edit.result));
-        if found.remove(edit.path.as_bytes()) != Some(expected) {
-            wrong.push(edit.path.to_string());
-        }
-    }
-    wrong.extend(found.keys().map(|path| String::from_utf8_lossy(path).into_owned()));
-    Ok(wrong)
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::File => "100644",
-        Mode::Executable => "100755",
-        Mode::Symlink => "120000",
-        Mode::Gitlink => "160000",
-    }
-}
-
-fn described(entry: Option<Entry>) -> String {
-    entry.map_or_else(
-        || format!("000000 {}", ObjectId::ZERO),
-        |entry| format!("{} {}", mode(entry.mode), entry.id),
-    )
-}
-
-/// The version's tree, from the base tree and the row's entries; `None` when a blob is not kept.
-fn version_tree(folder: &Path, row: &Submission) -> Result<Option<String>> {
-    let index = std::env::temp_dir().join(format!("yard-fsck-index-{}", std::process::id()));
-    let index_text = index.to_string_lossy().into_owned();
-    let run = |args: &[&str], input: &[u8]| -> Result<String> {
-        use std::io::Write as _;
-        let mut child = git::command(folder, None)
-            .args(args)
-            .env("GIT_INDEX_FILE", &index_text)
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(input)?;
-        }
-        let out = child.wait_with_output()?;
-        if !out.status.success() {
-            bail!(
-                "git {}: {}",
-                args.first().copied().unwrap_or_default(),
-                String::from_utf8_lossy(&out.stderr)
-            );
-        }
-        Ok(String::from_utf8_lossy(&out.stdout).trim_end().to_owned())
-    };
-    let mut lines = Vec::new();
-    for edit in &row.edits {
-        let (mode, id) = edit.theirs.map_or(("0", ObjectId::ZERO), |entry| (mode(entry.mode), entry.id));
-        lines.extend_from_slice(format!("{mode} {id}\t").as_bytes());
-        lines.extend_from_slice(edit.path.as_bytes());
-        lines.push(0);
-    }
-    run(&["read-tree", &row.base.tree.to_string()], &[])
-        .context("the base tree is not in any fetched history")?;
-    run(&["update-index", "-z", "--index-info"], &lines)?;
-    let tree = run(&["write-tree"], &[]).ok();
-    let _ = std::fs::remove_file(&index);
-    Ok(tree)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod claim;
 mod clone;
 mod fork;
 mod fsck;
+mod help;
 mod log;
 mod repo;
 mod runner;
@@ -18,7 +19,7 @@ use crate::place::Place;
 
 /// Many agents change one codebase at once, and their work lands by itself.
 #[derive(Debug, clap::Parser)]
-#[command(name = "yard", version)]
+#[command(name = "yard", version, after_help = help::YARD)]
 pub struct Yard {
     /// Where to work.
     #[command(flatten)]
@@ -31,44 +32,77 @@ pub struct Yard {
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Make a repository
+    /// Make a repository (the platform's admin)
+    #[command(after_help = help::REPO)]
     Repo(repo::Args),
     /// Make an agent's fork: a remote URL and a token of its own, objects shared
+    #[command(after_help = help::FORK)]
     Fork(fork::Args),
     /// Clone a repository or fork, with the intents of its landed changes (notes)
+    #[command(after_help = help::CLONE)]
     Clone(clone::Args),
-    /// What is open, where it stands and why it is not on main
+    /// What is open, where it stands and why it is not on main; claims
+    #[command(after_help = help::STATUS)]
     Status(status::Args),
     /// What landed, newest first
+    #[command(after_help = help::LOG)]
     Log(log::Args),
-    /// One change: intent, versions, runs, and the proof of its landing
+    /// One change: intent, versions, runs, and the proof of its landing; or the log of a red run
+    #[command(after_help = help::SHOW)]
     Show(show::Args),
     /// Take a change back
+    #[command(after_help = help::CANCEL)]
     Cancel(act::ChangeArgs),
     /// Hold a change
+    #[command(after_help = help::HOLD)]
     Hold(act::ChangeArgs),
     /// Release a held change
     Release(act::ChangeArgs),
     /// Offer a rewritten or sent-back change again as it is
+    #[command(after_help = help::REQUEUE)]
     Requeue(act::ChangeArgs),
     /// Let a version change .switchyard.toml (admins, after reading it)
+    #[command(after_help = help::APPROVE)]
     Approve(act::ApproveArgs),
     /// Stop landing
+    #[command(after_help = help::FREEZE)]
     Freeze(act::RepoArgs),
     /// Let landing go on
     Thaw(act::RepoArgs),
     /// Forbid direct pushes to main
     Protect(act::RepoArgs),
     /// Allow an admin's direct pushes to main
+    #[command(after_help = help::UNPROTECT)]
     Unprotect(act::RepoArgs),
     /// Lease paths, or give a lease back
+    #[command(after_help = help::CLAIM)]
     Claim(claim::Args),
     /// Make a token, or revoke one
+    #[command(after_help = help::TOKEN)]
     Token(token::Args),
     /// Test candidates: lease, check out, run, report
+    #[command(after_help = help::RUNNER)]
     Runner(runner::Args),
-    /// Prove again, with git, that nothing went back
+    /// Prove again, with git and the rules, that nothing went back
+    #[command(after_help = help::FSCK)]
     Fsck(fsck::Args),
+}
+
+impl Yard {
+    /// A command line as words without the program's name, for programs that use this library.
+    ///
+    /// # Errors
+    /// What the command line would be told.
+    pub fn from_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        Ok(<Self as clap::Parser>::try_parse_from(std::iter::once("yard").chain(words))?)
+    }
+
+    /// The names of all commands.
+    #[must_use]
+    pub fn names() -> Vec<String> {
+        let yard = <Self as clap::CommandFactory>::command();
+        yard.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+    }
 }
 
 impl Command {
@@ -107,5 +141,22 @@ pub fn run(yard: Yard) -> Result<()> {
         Command::Token(args) => token::run(&place, &args),
         Command::Runner(args) => runner::run(&place, args),
         Command::Fsck(args) => fsck::run(&place, &args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn every_command_and_argument_says_what_it_is() {
+        let yard = super::Yard::command();
+        yard.clone().debug_assert();
+        for command in yard.get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+        }
     }
 }

@@ -27,9 +27,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     if place.json {
         return output::json(&made);
     }
-    println!(
-        "repository {}\nurl        {}\ntoken      {}  (admin, shown once)",
-        made.repo, made.url, made.token
-    );
-    Ok(())
+    output::text(&format!(
+        "repository {}\nurl        {}\ntoken      {}  (admin, 90 days, shown once)\n\
+         next       git push {} main, with the token as git's password; main needs a .switchyard.toml\n",
+        made.repo, made.url, made.token, made.url
+    ))
 }

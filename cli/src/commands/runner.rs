@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use yard_common::LaneName;
 
+use crate::output;
 use crate::place::Place;
 use crate::runner::{Round, Runner, end_group};
 
@@ -98,7 +99,11 @@ pub fn run(place: &Place, args: Args) -> Result<()> {
             Ok(Round::Idle) => std::thread::sleep(Duration::from_millis(100)),
             Ok(Round::Ran(said)) => {
                 done += 1;
-                eprintln!("{said}");
+                if place.json {
+                    output::json_line(&serde_json::json!({ "ran": said }))?;
+                } else {
+                    eprintln!("{said}");
+                }
             }
             Err(error) => match error.problem() {
                 Some(problem) if matches!(problem.status, 401 | 403 | 404) => return Err(error.into()),

@@ -4,43 +4,72 @@ use anyhow::Result;
 use yard_common::fact::Fact;
 use yard_common::landing::{Edit, How, LandChange, LandRequest};
 use yard_common::submission::Entry;
-use yard_common::{ChangeId, FactNo, Millis};
+use yard_common::{ChangeId, RunId};
+use yard_wire::api::{ChangeDetail, RunLog};
+use yard_wire::lane::Step;
 
-use super::log::utc;
 use super::status::stage;
-use crate::output;
+use crate::output::{self, Colour, paint};
 use crate::place::Place;
+use crate::{Client, ClientError};
 
-/// Lines of a red run's log that are shown.
+/// Lines of a red run's log that are shown with its change.
 const LOG_LINES: usize = 30;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The change
-    change: ChangeId,
+    /// The change, or a run that was not green: the id, or its first characters
+    #[arg(value_name = "CHANGE")]
+    id: String,
 }
 
 /// Prints it.
 ///
 /// # Errors
-/// When there is no such change.
+/// When there is neither such a change nor such a run.
 pub fn run(place: &Place, args: &Args) -> Result<()> {
     let (client, repo) = (place.client()?, place.repo()?);
-    let detail = client.change(&repo, &args.change)?;
+    let detail = match client.change(&repo, &args.id) {
+        Ok(detail) => detail,
+        Err(error) => match client.run_log(&repo, &args.id) {
+            Ok(log) if place.json => return output::json(&log),
+            Ok(log) => return output::text(&format!("run {}\n{}", log.run, log.log)),
+            // A run's id is no change's; what is wrong with it is said of the run.
+            Err(of_run) if is_ambiguous(&of_run) => return Err(of_run.into()),
+            Err(_) => return Err(error.into()),
+        },
+    };
     if place.json {
         return output::json(&detail);
     }
+    let log = last_red(&client, place, &detail)?;
+    output::text(&text(&detail, log.as_ref()))
+}
+
+fn is_ambiguous(error: &ClientError) -> bool {
+    error.problem().is_some_and(|problem| problem.detail.starts_with("ambiguous"))
+}
+
+/// The log of the newest run that was not green; green runs keep none.
+fn last_red(client: &Client, place: &Place, detail: &ChangeDetail) -> Result<Option<RunLog>> {
+    let repo = place.repo()?;
+    let told = detail.history.iter().rev().filter(|step| step.kind == "red");
+    let mut runs: Vec<&RunId> = told.filter_map(|step| step.run.as_ref()).collect();
+    runs.extend(detail.entry.iter().flat_map(|entry| entry.runs.iter().rev()));
+    Ok(runs.into_iter().take(5).find_map(|run| client.run_log(&repo, run).ok()))
+}
+
+fn text(detail: &ChangeDetail, log: Option<&RunLog>) -> String {
     let (status, row) = (&detail.status, &detail.row);
-    println!("change   {} v{}  {}", status.change, status.version, stage(status.stage));
-    println!("why      {}", status.reason);
-    println!("title    {}", row.intent.title);
-    println!(
-        "by       {} <{}>{}",
-        row.author.name,
-        row.author.email,
-        row.fork.as_ref().map(|fork| format!(", fork {fork}")).unwrap_or_default()
-    );
+    let mut out = format!("change   {} v{}  {}\n", status.change, status.version, stage(status.stage));
+    let mut line = |name: &str, text: &str| {
+        out.push_str(&format!("{name:<8} {}\n", text.trim_end().replace('\n', "\n         ")));
+    };
+    line("why", &status.reason);
+    line("title", &row.intent.title);
+    let fork = row.fork.as_ref().map(|fork| format!(", fork {fork}")).unwrap_or_default();
+    line("by", &format!("{} <{}>{fork}", row.author.name, row.author.email));
     for (name, text) in [
         ("task", &row.intent.task),
         ("plan", &row.intent.plan),
@@ -50,71 +79,59 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         ("model", &row.intent.model),
     ] {
         if !text.is_empty() {
-            println!("{name:<8} {}", text.replace('\n', "\n         "));
+            line(name, text);
         }
     }
-    println!("base     {}", row.base.commits.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
-    println!("head     {}", row.head);
-    for warning in &row.warnings {
-        println!("warning  {warning}");
+    let commits: Vec<String> = row.base.commits.iter().map(ToString::to_string).collect();
+    line("base", &commits.join(" "));
+    line("head", &row.head.to_string());
+    row.warnings.iter().for_each(|warning| line("warning", warning));
+    out.push_str("\nhistory\n");
+    for step in &detail.history {
+        out.push_str(&format!("  {}  {}\n", step.at.utc(), coloured(step)));
+        out.push_str(&proof_of(step, detail).unwrap_or_default());
     }
-    println!("\nhistory");
-    for (number, at, fact) in &detail.facts {
-        event(*number, *at, fact, &args.change);
-    }
-    let runs = detail.entry.map(|entry| entry.runs).unwrap_or_default();
-    // Green runs keep no log.
-    if let Some(log) = runs.iter().rev().find_map(|run| client.run_log(&repo, run).ok()) {
-        println!("\nend of the log of run {}", log.run);
+    if let Some(log) = log {
+        out.push_str(&format!("\nend of the log of run {} (all of it: yard show {})\n", log.run, log.run));
         let lines: Vec<&str> = log.log.lines().collect();
         for line in lines.iter().skip(lines.len().saturating_sub(LOG_LINES)) {
-            println!("  {line}");
+            out.push_str(&format!("  {line}\n"));
         }
     }
-    Ok(())
+    out
 }
 
-fn event(number: FactNo, at: Millis, fact: &Fact, change: &ChangeId) {
-    let line = |text: String| println!("  {}  fact {number}: {text}", utc(at.seconds()));
-    match fact {
-        Fact::Submitted { row, .. } => {
-            let paths = output::count(row.edits.len() as u64, "path");
-            line(format!("version {} accepted, {}, lane {}", row.version, paths, row.lane));
-        }
-        Fact::Landed { request, .. } => {
-            if let Some(landed) = request.changes.iter().find(|item| item.change == *change) {
-                line(format!("landed as {} in {}", landed.commit, request.key));
-                proof(request, landed);
-            }
-        }
-        Fact::Closed { stage, by, .. } => line(format!("{stage:?} by {by}")),
-        Fact::HoldSet { reason: Some(reason), .. } => line(format!("held: {reason}")),
-        Fact::HoldSet { reason: None, .. } => line("released".into()),
-        Fact::Requeued { .. } => line("offered again".into()),
-        Fact::LandingRefused { refusal, .. } => line(format!("landing refused: {refusal}")),
-        other => line(
-            serde_json::to_value(other)
-                .ok()
-                .and_then(|value| value.get("fact").and_then(|name| name.as_str().map(str::to_owned)))
-                .unwrap_or_default(),
-        ),
+fn coloured(step: &Step) -> String {
+    match step.kind.as_str() {
+        "red" | "back" | "rewritten" => paint(Colour::Red, &step.text),
+        "run" | "landed" => paint(Colour::Green, &step.text),
+        "held" | "verdict" => paint(Colour::Yellow, &step.text),
+        _ => step.text.clone(),
     }
 }
 
-fn proof(request: &LandRequest, landed: &LandChange) {
+/// What proves a landing, under its step.
+fn proof_of(step: &Step, detail: &ChangeDetail) -> Option<String> {
+    let number = step.fact?;
+    let (_, _, fact) = detail.facts.iter().find(|(no, ..)| *no == number)?;
+    let Fact::Landed { request, .. } = fact else { return None };
+    let change: &ChangeId = &detail.status.change;
+    let landed = request.changes.iter().find(|item| item.change == *change)?;
+    Some(proof(request, landed))
+}
+
+fn proof(request: &LandRequest, landed: &LandChange) -> String {
+    let mut out = String::new();
     for run in &request.runs {
-        println!(
-            "    run {}: {} green on tree {}",
-            run.run,
-            output::count(run.result.ran.into(), "test"),
-            run.tree
-        );
+        let tests = output::count(run.result.ran.into(), "test");
+        out.push_str(&format!("    run {}: {tests} green on tree {}\n", run.run, run.tree));
     }
-    println!("    proof: each path as base, on main before, in the change, after");
+    out.push_str("    proof: each path as base, on main before, in the change, after\n");
     let rows: Vec<Vec<String>> = landed.edits.iter().map(edit_row).collect();
     for line in output::table(&["path", "base", "ours", "theirs", "result", "how"], &rows).lines() {
-        println!("    {line}");
+        out.push_str(&format!("    {line}\n"));
     }
+    out
 }
 
 fn edit_row(edit: &Edit) -> Vec<String> {

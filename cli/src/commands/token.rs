@@ -1,8 +1,6 @@
 //! `yard token`: makes a token, by the platform or by its secret, or revokes one.
 
 use anyhow::{Context as _, Result, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use yard_common::{ForkName, Millis, RepoName, TokenId};
 use yard_wire::api::{NewToken, TokenReply};
 use yard_wire::token::{Claims, Scope, issue};
@@ -14,16 +12,17 @@ use crate::place::Place;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What it allows: read, submit, run, admin
+    /// What it allows, with commas between: read (clone, status), submit (push to forks, offer, claim),
+    /// run (test candidates), admin (all)
     #[arg(required_unless_present = "revoke", value_delimiter = ',')]
     scopes: Vec<String>,
-    /// The fork it is bound to
+    /// The fork that it is bound to: it may push to no other
     #[arg(long)]
     fork: Option<ForkName>,
     /// For how many days
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=366))]
     days: u64,
-    /// Revoke a token instead: the token itself, or its id
+    /// Revoke a token instead: its id, or the token itself where it was signed by --sign
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["scopes", "fork", "sign"])]
     revoke: Option<String>,
     /// Sign it here with the platform's secret from SWITCHYARD_SECRET: for whoever runs the platform
@@ -57,8 +56,7 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         if place.json {
             return output::json(&made);
         }
-        println!("{}", made.token);
-        return Ok(());
+        return tell(&made);
     }
     let secret = std::env::var("SWITCHYARD_SECRET")
         .ok()
@@ -72,49 +70,29 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
         expires: Millis(u64::try_from(now)?).plus(seconds.saturating_mul(1000)),
     };
     let token = issue(secret.as_bytes(), &claims);
+    let made = TokenReply { token, id: claims.id, expires: claims.expires };
     if place.json {
-        return output::json(&TokenReply { token, id: claims.id, expires: claims.expires });
+        return output::json(&made);
     }
-    println!("{token}");
-    Ok(())
+    tell(&made)
+}
+
+/// The token alone goes to standard output, so that `$(yard token run)` is one.
+fn tell(made: &TokenReply) -> Result<()> {
+    eprintln!(
+        "token {}, good until {}Z; end it with  yard token --revoke {}",
+        made.id,
+        made.expires.utc(),
+        made.id
+    );
+    output::text(&format!("{}\n", made.token))
 }
 
 fn revoke(place: &Place, old: &str) -> Result<()> {
-    let id = token_id(old)?;
-    let answer = place.client()?.revoke(&place.repo()?, &id)?;
+    let answer = place.client()?.revoke(&place.repo()?, &TokenId::new(old)?)?;
     if place.json {
         return output::json(&answer);
     }
-    println!("revoked {id}");
-    Ok(())
-}
-
-/// The id of a token, which its first part tells; an id is taken as it is.
-fn token_id(text: &str) -> Result<TokenId> {
-    if !text.starts_with("sy1.") {
-        return Ok(TokenId::new(text)?);
-    }
-    let part = text.split('.').nth(1).unwrap_or_default();
-    let claims =
-        URL_SAFE_NO_PAD.decode(part).ok().and_then(|json| serde_json::from_slice::<Claims>(&json).ok());
-    Ok(claims.context("this is no whole token: give the token as it was printed, or its id")?.id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_tells_its_id() {
-        let claims = Claims {
-            id: TokenId::new("t-1").unwrap(),
-            repo: None,
-            fork: None,
-            scopes: vec![Scope::Read],
-            expires: Millis(1),
-        };
-        assert_eq!(token_id(&issue(b"secret", &claims)).unwrap(), claims.id);
-        assert_eq!(token_id("t-1").unwrap(), claims.id);
-        assert!(token_id("sy1.cut").is_err());
-    }
+    let id = answer.get("id").and_then(serde_json::Value::as_str).unwrap_or(old);
+    output::text(&format!("revoked {id}\n"))
 }

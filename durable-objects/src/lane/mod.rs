@@ -223,7 +223,8 @@ impl<P: Platform> Lane<P> {
             yard_queue::Step::Rest { until } => until,
             _ => Some(self.retry_at.get().unwrap_or(now).max(now)),
         };
-        let open = self.with(|loaded| !loaded.brain.entries.is_empty() || !loaded.brain.attempts.is_empty())?;
+        let open =
+            self.with(|loaded| !loaded.brain.entries.is_empty() || !loaded.brain.attempts.is_empty())?;
         let sweep = open.then(|| self.pulled_at.get().plus(SWEEP_MS).max(now));
         let events = self.with(|loaded| loaded.stored.gathers_since.map(|since| since.plus(GATHER_MS)))?;
         Ok([work, sweep, events].into_iter().flatten().min())
@@ -236,6 +237,7 @@ impl<P: Platform> Lane<P> {
             "renew" => reply::<wire::Renew>(&self.renew(&request(body)?, now)?),
             "report" => reply::<wire::Report>(&self.report(request(body)?, now).await?),
             "status" => reply::<wire::Status>(&self.status(&request(body)?, now)?),
+            "history" => reply::<wire::History>(&self.history(&request(body)?)?),
             other => Err(no_method(other)),
         }
     }

@@ -3,9 +3,10 @@
 use yard_common::{ChangeId, Millis, Refusal};
 use yard_queue::Work;
 use yard_queue::state::{Attempt, Run};
+use yard_queue::story::Story;
 use yard_wire::lane as wire;
 
-use super::{Lane, Loaded};
+use super::{Lane, Loaded, store};
 use crate::repository::Platform;
 
 /// Runs that are shown.
@@ -93,5 +94,21 @@ impl<P: Platform> Lane<P> {
                 flaky: brain.flaky.iter().map(|(test, times)| (test.clone(), *times)).collect(),
             }
         })
+    }
+}
+
+impl<P: Platform> Lane<P> {
+    /// What was done with one change, told from the facts that are still kept.
+    pub(super) fn history(&self, asked: &wire::History) -> Result<Vec<wire::Step>, Refusal> {
+        self.introduce(&asked.repo, &asked.lane)?;
+        let mut story = Story::new(asked.change.clone());
+        let mut steps = Vec::new();
+        store::each_decision(&self.sql, &asked.change, |at, facts| {
+            for told in facts.iter().filter_map(|fact| story.tell(fact)) {
+                let (kind, text) = (told.kind.to_owned(), told.text);
+                steps.push(wire::Step { at, kind, text, attempt: told.attempt, run: told.run, fact: None });
+            }
+        })?;
+        Ok(steps)
     }
 }

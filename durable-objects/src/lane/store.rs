@@ -1,6 +1,6 @@
 //! The tables of a lane: one row a decision, and now and then a snapshot to begin from.
 
-use yard_common::{LaneName, Millis, Refusal, RepoName};
+use yard_common::{ChangeId, LaneName, Millis, Refusal, RepoName};
 use yard_queue::{Lane as Brain, LaneFact};
 use yard_wire::board::Event;
 use yard_wire::names;
@@ -93,6 +93,39 @@ pub(super) fn load(sql: &impl Sql) -> Result<(Option<RepoName>, Brain, Stored), 
     )?;
     stored.gathers_since = unsent.first().map(|row| row.number(0)).transpose()?.map(Millis);
     Ok((repo, brain, stored))
+}
+
+/// Rows read at once.
+const PAGE: usize = 100;
+/// A decision of more bytes than this is an assembly: it is read only where it names the change.
+const SMALL_BYTES_MAX: u64 = 8 * 1024;
+
+/// The decisions from the first one on that names the change; what is large and does not name it is left out.
+pub(super) fn each_decision(
+    sql: &impl Sql,
+    change: &ChangeId,
+    mut look: impl FnMut(Millis, &[LaneFact]),
+) -> Result<(), Refusal> {
+    let name = Value::from(format!("\"{change}\""));
+    let named = std::slice::from_ref(&name);
+    let first = sql.run("SELECT min(no) FROM facts WHERE instr(json, ?1) > 0", named)?;
+    let Some(first) = first.first().filter(|row| !row.is_null(0)) else { return Ok(()) };
+    let mut after = first.number(0)?.saturating_sub(1);
+    loop {
+        let rows = sql.run(
+            "SELECT no, at, json FROM facts WHERE no > ?1 AND (length(json) <= ?2 OR instr(json, ?3) > 0)
+             ORDER BY no LIMIT ?4",
+            &[after.into(), SMALL_BYTES_MAX.into(), name.clone(), (PAGE as u64).into()],
+        )?;
+        for row in &rows {
+            after = row.number(0)?;
+            let facts: Vec<LaneFact> = row.json(2)?;
+            look(Millis(row.number(1)?), &facts);
+        }
+        if rows.len() < PAGE {
+            return Ok(());
+        }
+    }
 }
 
 /// Stores who the lane is.

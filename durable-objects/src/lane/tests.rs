@@ -375,7 +375,7 @@ fn an_api_change_keeps_its_contents_when_another_with_the_same_ones_is_withdrawn
     let same = Some(Entry { mode: Mode::File, id: same });
     yard.submit_by_api("change-first", &[("b", same)]);
     yard.submit_by_api("change-second", &[("c", same)]);
-    let act = repo::Act::Cancel { change: ChangeId::new("change-first").unwrap() };
+    let act = repo::Act::Cancel { change: ChangeId::new("change-first").unwrap(), reason: String::new() };
     let key = yard_common::IdempotencyKey::new("cancel").unwrap();
     let cancel = repo::Do { key, act, fork: None, admin: true, by: "t".into() };
     yard.world.borrow().call(&cancel).unwrap();

@@ -103,7 +103,7 @@ fn decide<S: crate::Sql>(
 ) -> Decision<()> {
     let actor = Actor { fork: asked.fork.clone(), admin: asked.admin, by: asked.by.clone() };
     match &asked.act {
-        wire::Act::Cancel { change } => cancel(ledger, change, &actor, now),
+        wire::Act::Cancel { change, reason } => cancel(ledger, change, reason, &actor, now),
         wire::Act::Close { change, version, stage, head } => {
             let asked = Close { change, version: *version, stage: *stage, head: *head, by: &asked.by };
             close(ledger, &asked, needed, now)

@@ -329,15 +329,18 @@ fn events_of(no: FactNo, at: Millis, fact: Fact, source: &str) -> Vec<Event> {
         Fact::DirectPush { new, reason, .. } => {
             vec![event(0, "main", None, None, format!("main was pushed to {new} {reason}").trim().to_owned())]
         }
-        Fact::Closed { change, stage, by, .. } => {
+        Fact::Closed { change, stage, by, reason, .. } => {
             let kind = serde_json::to_string(&stage).unwrap_or_default();
-            vec![event(0, kind.trim_matches('"'), Some(change), None, format!("closed by {by}"))]
+            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            vec![event(0, kind.trim_matches('"'), Some(change), None, format!("closed by {by}{why}"))]
         }
-        Fact::HoldSet { change, reason } => {
+        Fact::HoldSet { change, reason, .. } => {
             let (kind, text) = reason.map_or(("released", String::new()), |reason| ("held", reason));
             vec![event(0, kind, Some(change), None, text)]
         }
-        Fact::Requeued { change } => vec![event(0, "requeued", Some(change), None, "offered again".into())],
+        Fact::Requeued { change, .. } => {
+            vec![event(0, "requeued", Some(change), None, "offered again".into())]
+        }
         Fact::FreezeSet { reason } => {
             let (kind, text) = reason.map_or(("thawed", String::new()), |reason| ("frozen", reason));
             vec![event(0, kind, None, None, text)]

@@ -203,6 +203,7 @@ impl<P: Platform> Repository<P> {
             "land" => reply::<wire::Land>(&self.land(request(body)?, now).await?),
             "do" => reply::<wire::Do>(&self.act(request(body)?, now).await?),
             "changes" => answer!(wire::Changes, |asked: wire::Changes| self.changes(&asked)),
+            "find" => answer!(wire::Find, |asked: wire::Find| self.find(&asked)),
             "facts" => answer!(wire::Facts, |asked: wire::Facts| self.facts(&asked)),
             "check-token" => {
                 answer!(wire::CheckToken, |asked: wire::CheckToken| self.not_revoked(Some(&asked.token)))

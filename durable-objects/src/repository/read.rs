@@ -16,6 +16,8 @@ const GRAPH_COMMITS_MAX: u64 = 20_000;
 const FACTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changes in one reply.
 const CHANGES_MAX: u32 = 1000;
+/// Changes named when a prefix fits several.
+const FOUND_MAX: u64 = 10;
 /// The facts that lanes read.
 const LANE_KINDS: &str = "'submitted', 'landed', 'landing-refused', 'closed', 'hold-set', 'freeze-set', \
      'requeued', 'approved', 'direct-push', 'owner-set'";
@@ -194,6 +196,19 @@ impl<P: Platform> Repository<P> {
         let views = views.collect();
         ledger.check()?;
         Ok(views)
+    }
+
+    /// The changes whose ids begin with a text.
+    pub(super) fn find(&self, asked: &wire::Find) -> Result<Vec<ChangeId>, Refusal> {
+        self.parent_only()?;
+        // Ids are ASCII without '~', which sorts behind all that they are made of.
+        let rows = self.sql.run(
+            "SELECT DISTINCT change FROM submissions WHERE change >= ?1 AND change < ?2 ORDER BY change LIMIT ?3",
+            &[asked.prefix.as_str().into(), format!("{}~", asked.prefix).into(), FOUND_MAX.into()],
+        )?;
+        let ids = rows.iter().map(|row| row.parse(0, "change id")).collect::<Result<Vec<ChangeId>, _>>()?;
+        let whole = ids.iter().find(|id| id.as_str() == asked.prefix).cloned();
+        Ok(whole.map_or(ids, |id| vec![id]))
     }
 
     /// Facts, whole.

@@ -29,10 +29,13 @@ impl<P: Platform> Repository<P> {
     pub(super) fn create(&self, asked: wire::Create) -> Result<(), Refusal> {
         let mut scalars = self.scalars()?;
         if let Some(repo) = &scalars.repo {
-            if *repo == asked.repo && scalars.fork == asked.fork {
+            if *repo == asked.repo && scalars.fork == asked.fork && scalars.made_by == asked.key {
                 return Ok(());
             }
-            return Err(Refusal::Exists { kind: "repository".into(), name: repo.to_string() });
+            return Err(match &scalars.fork {
+                Some(fork) => Refusal::Exists { kind: "fork".into(), name: fork.to_string() },
+                None => Refusal::Exists { kind: "repository".into(), name: repo.to_string() },
+            });
         }
         crate::point("repository.create.before");
         each_json(
@@ -44,6 +47,7 @@ impl<P: Platform> Repository<P> {
         )?;
         scalars.repo = Some(asked.repo);
         scalars.fork = asked.fork;
+        scalars.made_by = asked.key;
         scalars.default_branch = Some(asked.default_branch);
         let saved = scalars.write(&self.sql);
         *self.scalars.borrow_mut() = saved.is_ok().then_some(scalars);

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use yard_common::fact::{Standing, Turns};
 use yard_common::policy::Policy;
 use yard_common::{
-    ChangeId, Epoch, FactNo, Fence, ForkName, LaneName, ObjectId, OwnerEpoch, RefName, RepoName, Version,
+    ChangeId, Epoch, FactNo, Fence, ForkName, IdempotencyKey, LaneName, ObjectId, OwnerEpoch, RefName,
+    RepoName, Version,
 };
 use yard_landing::{ChangeState, Closed};
 
@@ -67,6 +68,8 @@ pub(crate) fn prepare(sql: &impl Sql) -> Result<(), SqlFault> {
 pub(crate) struct Scalars {
     pub repo: Option<RepoName>,
     pub fork: Option<ForkName>,
+    /// The key that it was made under.
+    pub made_by: Option<IdempotencyKey>,
     pub default_branch: Option<RefName>,
     pub main: Option<ObjectId>,
     pub epoch: Epoch,
@@ -153,7 +156,7 @@ pub(crate) fn changes_of(fact: &yard_common::Fact) -> Vec<ChangeId> {
         Fact::DirectPush { rewritten, restored, .. } => rewritten.iter().chain(restored).cloned().collect(),
         Fact::Closed { change, .. }
         | Fact::HoldSet { change, .. }
-        | Fact::Requeued { change }
+        | Fact::Requeued { change, .. }
         | Fact::Approved { change, .. }
         | Fact::OwnerSet { change, .. } => vec![change.clone()],
         _ => Vec::new(),

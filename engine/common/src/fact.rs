@@ -158,6 +158,9 @@ pub enum Fact {
         stage: Terminal,
         /// Who or what ended it.
         by: String,
+        /// Why, where somebody said so.
+        #[serde(default)]
+        reason: String,
         /// When.
         at: Millis,
     },
@@ -167,11 +170,17 @@ pub enum Fact {
         change: ChangeId,
         /// The reason; `None` releases it.
         reason: Option<String>,
+        /// Who did it.
+        #[serde(default)]
+        by: String,
     },
     /// An author or admin offers a rewritten change again as it is.
     Requeued {
         /// The change.
         change: ChangeId,
+        /// Who did it.
+        #[serde(default)]
+        by: String,
     },
     /// An admin allowed a version to change what only admins may change.
     Approved {

@@ -295,7 +295,9 @@ impl fmt::Display for Refusal {
             Self::Moved { head, paths } => {
                 write!(f, "main moved to {head} ({}): assemble anew", list(paths))
             }
-            Self::Turn { lane, .. } => write!(f, "lane {lane} has the landing turn: ask again"),
+            Self::Turn { lane, until } => {
+                write!(f, "lane {lane} has the landing turn until {}: ask again", until.clock())
+            }
             Self::Frozen { reason } => write!(f, "landing is frozen ({reason}): ask again after the thaw"),
             Self::NotOwner { change: Some(change) } => {
                 write!(f, "change {change} belongs to another lane")
@@ -308,11 +310,12 @@ impl fmt::Display for Refusal {
             Self::ParentOpen { change, waits_for } => {
                 write!(f, "change {change} waits for {waits_for}, which has not landed")
             }
-            Self::Fence { change, path, holder, .. } => {
+            Self::Fence { change, path, holder, until } => {
                 let holder = holder.as_ref().map_or("the parent repository", ForkName::as_str);
                 write!(
                     f,
-                    "change {change}: {path} is claimed by {holder}: wait for the claim's end or ask for it"
+                    "change {change}: {path} is claimed by {holder} until {}: wait for its end or ask for it",
+                    until.clock()
                 )
             }
             Self::Protected { change, path, rule } => {
@@ -397,7 +400,13 @@ impl Refusal {
                 write!(f, "{what} has {size} bytes, at most {limit} are taken")
             }
             Self::NotFound { kind, name } => write!(f, "there is no {kind} {name:?}"),
-            Self::Exists { kind, name } => write!(f, "there is a {kind} {name:?} already"),
+            Self::Exists { kind, name } => {
+                let mend = match kind.as_str() {
+                    "version" => "change something before it is offered again",
+                    _ => "choose another name, or have an admin make a token for it (yard token)",
+                };
+                write!(f, "there is a {kind} {name:?} already: {mend}")
+            }
             Self::KeyReused { key } => {
                 write!(f, "idempotency key {key:?} came with another request: use a new key")
             }
@@ -407,7 +416,9 @@ impl Refusal {
             }
             Self::RefRejected { name, why } => write!(f, "{name}: {why}"),
             Self::TooLate { change } => write!(f, "too late: change {change} has landed: revert it instead"),
-            Self::Claimed { what, holder, .. } => write!(f, "{what} is claimed by {holder}"),
+            Self::Claimed { what, holder, until } => {
+                write!(f, "{what} is claimed by {holder} until {}: wait for its end or ask for it", until.clock())
+            }
             Self::Stale { what } => write!(f, "{what} comes too late and has no effect"),
             Self::Overloaded { retry_after } => write!(f, "too much at once: try again in {retry_after} s"),
             Self::Internal { during } => write!(f, "the platform failed during {during}: try again"),

@@ -43,9 +43,15 @@ fn fact<A>(fact: Fact) -> Decision<A> {
     Decision::Fact(Box::new(fact))
 }
 
-/// Takes a change back. After the landing fact the answer is "too late: revert".
+/// Takes a change back for a reason. After the landing fact the answer is "too late: revert".
 #[must_use]
-pub fn cancel(ledger: &dyn Ledger, change: &ChangeId, actor: &Actor, now: Millis) -> Decision<()> {
+pub fn cancel(
+    ledger: &dyn Ledger,
+    change: &ChangeId,
+    reason: &str,
+    actor: &Actor,
+    now: Millis,
+) -> Decision<()> {
     let row = match newest(ledger, change) {
         Ok(row) => row,
         Err(refusal) => return Decision::Refused(refusal),
@@ -60,8 +66,14 @@ pub fn cancel(ledger: &dyn Ledger, change: &ChangeId, actor: &Actor, now: Millis
     if state.closed.is_some() {
         return Decision::Answered(());
     }
-    let (change, by) = (change.clone(), actor.by.clone());
-    fact(Fact::Closed { change, version: row.version, stage: Terminal::Withdrawn, by, at: now })
+    fact(Fact::Closed {
+        change: change.clone(),
+        version: row.version,
+        stage: Terminal::Withdrawn,
+        by: actor.by.clone(),
+        reason: reason.to_owned(),
+        at: now,
+    })
 }
 
 /// A lane closes a change at the version and the main that it has seen.
@@ -76,6 +88,7 @@ pub fn close(ledger: &dyn Ledger, close: &Close<'_>, objects: &dyn Objects, now:
             version: close.version,
             stage: close.stage,
             by: close.by.to_owned(),
+            reason: String::new(),
             at: now,
         }),
         Err(Stop::No(refusal)) => Decision::Refused(refusal),
@@ -171,7 +184,7 @@ pub fn hold(ledger: &dyn Ledger, change: &ChangeId, reason: Option<String>, acto
     if state.hold == reason {
         return Decision::Answered(());
     }
-    fact(Fact::HoldSet { change: change.clone(), reason })
+    fact(Fact::HoldSet { change: change.clone(), reason, by: actor.by.clone() })
 }
 
 /// Offers a rewritten or sent-back change again as it is.
@@ -187,7 +200,7 @@ pub fn requeue(ledger: &dyn Ledger, change: &ChangeId, actor: &Actor) -> Decisio
     if !ledger.state(change).is_open() {
         return ended(ledger, change);
     }
-    fact(Fact::Requeued { change: change.clone() })
+    fact(Fact::Requeued { change: change.clone(), by: actor.by.clone() })
 }
 
 fn ended(ledger: &dyn Ledger, change: &ChangeId) -> Decision<()> {
@@ -209,7 +222,14 @@ pub fn approve(ledger: &dyn Ledger, change: &ChangeId, version: Version, actor: 
         return Decision::Refused(Refusal::Forbidden { needs: "admin".into() });
     }
     if row.version != version {
-        return Decision::Refused(Refusal::Superseded { changes: vec![change.clone()] });
+        let newest = row.version;
+        let why = match version > newest {
+            true => format!("change {change} has no version {version}: its newest is {newest}"),
+            false => format!("version {version} of change {change} is not the newest: {newest} is"),
+        };
+        return Decision::Refused(Refusal::Invalid {
+            why: format!("{why}: read that one, then say  yard approve {change} {newest}"),
+        });
     }
     if ledger.state(change).approved == Some(version) {
         return Decision::Answered(());

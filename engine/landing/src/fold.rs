@@ -50,8 +50,8 @@ pub fn fold(ledger: &mut impl LedgerMut, fact: &Fact) {
             let closed = Closed { stage: *stage, version: *version };
             update(ledger, change, |state| state.closed = Some(closed));
         }
-        Fact::HoldSet { change, reason } => update(ledger, change, |state| state.hold = reason.clone()),
-        Fact::Requeued { change } => update(ledger, change, |state| state.rewritten = None),
+        Fact::HoldSet { change, reason, .. } => update(ledger, change, |state| state.hold = reason.clone()),
+        Fact::Requeued { change, .. } => update(ledger, change, |state| state.rewritten = None),
         Fact::Approved { change, version, .. } => {
             update(ledger, change, |state| state.approved = Some(*version));
         }

@@ -47,7 +47,7 @@ impl Lane {
                 }
             }
             Fact::Closed { change, stage, .. } => self.end_closed(change, *stage, at),
-            Fact::HoldSet { change, reason } => {
+            Fact::HoldSet { change, reason, .. } => {
                 if reason.is_some() {
                     self.leave_train(change);
                 }
@@ -55,7 +55,7 @@ impl Lane {
                     entry.held.clone_from(reason);
                 }
             }
-            Fact::Requeued { change } => self.requeued(change),
+            Fact::Requeued { change, .. } => self.requeued(change),
             Fact::Approved { change, version, .. } => {
                 if let Some(entry) = self.entry_at(change, *version)
                     && matches!(entry.status, Status::Stopped { why: Stop::Protected { .. } })

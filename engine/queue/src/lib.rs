@@ -19,6 +19,7 @@ pub mod note;
 pub mod settle;
 pub mod stage;
 pub mod state;
+pub mod story;
 
 pub use fact::{Candidate, Check, LaneFact, Member, Purpose};
 pub use input::{Answer, Input, Work};

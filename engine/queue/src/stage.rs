@@ -56,7 +56,7 @@ impl Lane {
                 }
             }
             Status::SentBack { why, .. } => sent_back(why),
-            Status::Stopped { why } => stopped(why),
+            Status::Stopped { why } => stopped(entry, why),
             Status::Closing { stage } => closing(*stage),
         })
     }
@@ -74,7 +74,7 @@ impl Lane {
         if let Some(blocked) = blocked_by(&entry.row, claims, now) {
             let holder =
                 blocked.holder.map_or_else(|| "the parent repository".into(), |fork| fork.to_string());
-            let reason = format!("{} is claimed by {holder} until {}", blocked.path, blocked.until.0);
+            let reason = format!("{} is claimed by {holder} {}", blocked.path, blocked.until.until(now));
             return EntryStage::of(Stage::Held, reason);
         }
         if let Some((parent, told)) = self.stuck_parent(entry) {
@@ -143,7 +143,7 @@ fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
-fn sent_back(why: &Why) -> EntryStage {
+pub(crate) fn sent_back(why: &Why) -> EntryStage {
     let back = |reason| EntryStage::of(Stage::NeedsAuthor, reason);
     match why {
         Why::Collided { paths } => {
@@ -186,7 +186,7 @@ fn sent_back(why: &Why) -> EntryStage {
     }
 }
 
-fn stopped(why: &Stop) -> EntryStage {
+fn stopped(entry: &Entry, why: &Stop) -> EntryStage {
     match why {
         Stop::Infra { runs, detail } => {
             let proof = list(runs.iter().map(RunId::as_str));
@@ -199,7 +199,11 @@ fn stopped(why: &Stop) -> EntryStage {
                 )
             }
         }
-        Stop::Protected { path, rule } => EntryStage::of(Stage::Held, format!("{path} is protected: {rule}")),
+        Stop::Protected { path, rule } => {
+            let (change, version) = (&entry.row.change, entry.row.version);
+            let reason = format!("{path} is protected: {rule} (yard approve {change} {version})");
+            EntryStage::of(Stage::Held, reason)
+        }
         Stop::Quarantined { why } => {
             EntryStage::of(Stage::Held, format!("in quarantine: {why}: push a new version or requeue it"))
         }

@@ -4,4 +4,5 @@ mod blame;
 mod order;
 mod refusals;
 mod simulation;
+mod story;
 mod yard;

@@ -3,6 +3,7 @@
 //! Few of them: rules are tested in the engine, stories prove the wiring. Each has a repository of
 //! its own on one shared platform.
 
+mod cli;
 mod git_http;
 mod landing;
 mod large;

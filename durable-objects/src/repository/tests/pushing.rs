@@ -138,6 +138,7 @@ fn a_fork_keeps_its_own_refs_and_names_its_parents_catalogue() {
         fork: fork("a1"),
         default_branch: name("refs/heads/main"),
         refs: vec![(name("refs/heads/main"), first)],
+        key: None,
     };
     forked.call(&create).unwrap();
     forked.store = world.store.clone();

@@ -68,7 +68,7 @@ fn contents_of_an_api_submission_wait_here_and_no_ref_names_its_head() {
     assert_eq!(contents, [(id, Base64(b"by api".to_vec()))]);
     let at = world.call(&wire::Resolve { names: vec![name("refs/changes/change-api/1")] }).unwrap();
     assert_eq!(at, [None]);
-    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap() };
+    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap(), reason: String::new() };
     world.call(&wire::Do { key: key("k"), act, fork: None, admin: true, by: "t".into() }).unwrap();
     assert!(world.call(&wire::Contents { ids: vec![id] }).unwrap().is_empty(), "what ended needs none");
 }
@@ -113,7 +113,7 @@ fn acts_are_done_once_under_their_key() {
     let change = ChangeId::new("change-one").unwrap();
     let hold = wire::Act::Hold { change: change.clone(), reason: Some("wait".into()) };
     world.call(&act("k3", hold)).unwrap();
-    world.call(&act("k4", wire::Act::Cancel { change: change.clone() })).unwrap();
+    world.call(&act("k4", wire::Act::Cancel { change: change.clone(), reason: String::new() })).unwrap();
     world.call(&act("k5", wire::Act::Freeze { reason: Some("night".into()) })).unwrap();
     world.call(&act("k6", wire::Act::Protect { protected: true })).unwrap();
     let views = world.call(&wire::Changes { ids: vec![], before: None, limit: 10 }).unwrap();

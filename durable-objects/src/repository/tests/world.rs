@@ -97,6 +97,7 @@ impl World {
             fork: None,
             default_branch: name("refs/heads/main"),
             refs: Vec::new(),
+            key: None,
         };
         world.call(&create).unwrap();
         world.call(&create).unwrap();

@@ -82,9 +82,9 @@ impl Model {
                 }
                 self.ended.insert(change.clone(), *stage);
             }
-            Fact::HoldSet { change, reason: Some(_) } => drop(self.holds.insert(change.clone())),
-            Fact::HoldSet { change, reason: None } => drop(self.holds.remove(change)),
-            Fact::Requeued { change } => drop(self.off_main.remove(change)),
+            Fact::HoldSet { change, reason: Some(_), .. } => drop(self.holds.insert(change.clone())),
+            Fact::HoldSet { change, reason: None, .. } => drop(self.holds.remove(change)),
+            Fact::Requeued { change, .. } => drop(self.off_main.remove(change)),
             Fact::Approved { change, version, .. } => drop(self.approved.insert((change.clone(), *version))),
             Fact::FreezeSet { reason } => self.frozen = reason.is_some(),
             Fact::Claimed { fork, paths, fence, until, .. } => {

@@ -346,7 +346,7 @@ impl World {
     }
 
     pub fn cancel(&mut self, change: &ChangeId, actor: &Actor) -> Result<(), Refusal> {
-        let decision = act::cancel(&self.ledger, change, actor, self.now);
+        let decision = act::cancel(&self.ledger, change, "", actor, self.now);
         self.act(decision)
     }
 

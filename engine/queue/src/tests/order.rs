@@ -319,12 +319,13 @@ fn a_change_held_or_withdrawn_while_it_is_tested_does_not_land() {
     let mut yard = Yard::new(|_, _| green());
     let ids = ["a", "b", "c"].map(|name| yard.submit(name));
     yard.work();
-    yard.fact(yard_common::Fact::HoldSet { change: ids[1].clone(), reason: Some("wait for legal".into()) });
+    let (change, reason) = (ids[1].clone(), Some("wait for legal".into()));
+    yard.fact(yard_common::Fact::HoldSet { change, reason, by: String::new() });
     yard.withdraw(&ids[2]);
     yard.settle();
     assert_eq!(yard.landed(), ["a"]);
     yard.assert_stage(&ids[1], Stage::Held, "wait for legal");
-    yard.fact(yard_common::Fact::HoldSet { change: ids[1].clone(), reason: None });
+    yard.fact(yard_common::Fact::HoldSet { change: ids[1].clone(), reason: None, by: String::new() });
     yard.settle();
     assert_eq!(yard.landed(), ["a", "b"]);
 }
@@ -354,7 +355,7 @@ fn a_rewritten_main_sends_the_change_back_and_a_requeue_offers_it_again() {
     yard.settle();
     yard.assert_stage(&a, Stage::NeedsAuthor, "main was rewritten");
     yard.rewritten.clear();
-    yard.fact(yard_common::Fact::Requeued { change: a.clone() });
+    yard.fact(yard_common::Fact::Requeued { change: a.clone(), by: String::new() });
     yard.settle();
     assert_eq!(yard.landed(), ["a"]);
 }

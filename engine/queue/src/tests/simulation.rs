@@ -85,7 +85,10 @@ fn author(dice: &mut Dice, yard: &mut Yard, name: &str) {
             yard.submit(name);
         }
         1 => yard.withdraw(&change(name)),
-        _ => yard.fact(Fact::HoldSet { change: change(name), reason: Some("person".into()) }),
+        _ => {
+            let (change, reason) = (change(name), Some("person".into()));
+            yard.fact(Fact::HoldSet { change, reason, by: String::new() });
+        }
     }
 }
 
@@ -93,7 +96,7 @@ fn author(dice: &mut Dice, yard: &mut Yard, name: &str) {
 fn ends(seed: u64, yard: &mut Yard, submitted: &[String]) {
     yard.fact(Fact::FreezeSet { reason: None });
     for name in submitted {
-        yard.fact(Fact::HoldSet { change: change(name), reason: None });
+        yard.fact(Fact::HoldSet { change: change(name), reason: None, by: String::new() });
     }
     for _ in 0..8 {
         yard.now = yard.now.plus(crate::limits::CHURN_WAIT_MS);

@@ -189,7 +189,14 @@ impl Yard {
         self.closed.insert(id.clone(), Terminal::Withdrawn);
         let version = self.rows[id].version;
         let (change, by, at) = (id.clone(), "a".into(), self.now);
-        self.fact(Fact::Closed { change, version, stage: Terminal::Withdrawn, by, at });
+        self.fact(Fact::Closed {
+            change,
+            version,
+            stage: Terminal::Withdrawn,
+            by,
+            reason: String::new(),
+            at,
+        });
     }
 
     pub fn feed(&mut self, input: Input) -> Result<Answer, Refusal> {
@@ -246,7 +253,14 @@ impl Yard {
             Step::Close { change, version, stage, .. } => {
                 self.closed.insert(change.clone(), stage);
                 let at = self.now;
-                self.fact(Fact::Closed { change, version, stage, by: "lane".into(), at });
+                self.fact(Fact::Closed {
+                    change,
+                    version,
+                    stage,
+                    by: "lane".into(),
+                    reason: String::new(),
+                    at,
+                });
             }
             Step::Assemble { attempt, kind, changes } => self.assemble(&attempt, kind, &changes),
             Step::Note { attempt, count, .. } => {

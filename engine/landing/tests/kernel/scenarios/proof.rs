@@ -222,7 +222,10 @@ stories! {
         let a = world.submitted("f1", "a", &[(".switchyard.toml", Some("test --all"))]);
         world.approve(&a, Version(1)).unwrap();
         world.submitted("f1", "a", &[(".switchyard.toml", Some("true"))]);
-        assert!(matches!(world.approve(&a, Version(1)), Err(Refusal::Superseded { .. })));
+        for (version, told) in [(1, "is not the newest: 2 is"), (3, "has no version 3: its newest is 2")] {
+            let refused = world.approve(&a, Version(version));
+            assert!(matches!(&refused, Err(Refusal::Invalid { why }) if why.contains(told)), "{refused:?}");
+        }
         let request = world.train(&[&a]);
         assert!(matches!(world.land(&request), Err(Refusal::Protected { .. })));
         world.check();

@@ -157,8 +157,8 @@ impl Sim {
                     }
                 }
             }
-            Fact::Requeued { change } => lane.set(&change, Stage::Queued),
-            Fact::HoldSet { change, reason } => {
+            Fact::Requeued { change, .. } => lane.set(&change, Stage::Queued),
+            Fact::HoldSet { change, reason, .. } => {
                 lane.drop_train_with(&change);
                 if !matches!(lane.entries.get(&change).map(|entry| &entry.stage), Some(Stage::NeedsAuthor(_)))
                 {

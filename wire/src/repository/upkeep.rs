@@ -1,0 +1,35 @@
+//! Revoked tokens and the sweep.
+
+use serde::{Deserialize, Serialize};
+use yard_common::TokenId;
+
+use crate::method;
+
+/// Revokes a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revoke {
+    /// Its id.
+    pub token: TokenId,
+}
+method!(Revoke, "revoke", ());
+
+/// Is a token still good here? Asked before what carries no token itself; refused as unauthenticated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckToken {
+    /// Its id.
+    pub token: TokenId,
+}
+method!(CheckToken, "check-token", ());
+
+/// Asks for what the sweep would do now: effects not yet done (0 = quiet), staged packs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {}
+/// What is still to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepReply {
+    /// Effects in the outbox.
+    pub outbox: u64,
+    /// Staged packs.
+    pub staged: u64,
+}
+method!(Sweep, "sweep", SweepReply);
