@@ -35,6 +35,11 @@ Example: YARD_TOKEN=sy1... yard clone --fork ann work
 The clone keeps address, repository and token in its configuration, which only you can read: git
 and yard need no flags inside it.";
 
+/// Of `yard rules`.
+pub(super) const RULES: &str = "\
+Example: yard rules test --rule changelog --paths CHANGELOG.md
+Works in any git checkout, without a platform; changes nothing in it.";
+
 /// Of `yard status`.
 pub(super) const STATUS: &str = "\
 Stages: submitted, queued, testing, replaying, held (by a person, a freeze, a claim, a parent:

@@ -8,6 +8,7 @@ mod fsck;
 mod help;
 mod log;
 mod repo;
+mod rules;
 mod runner;
 mod show;
 mod status;
@@ -83,6 +84,9 @@ pub enum Command {
     /// Test candidates: lease, check out, run, report
     #[command(after_help = help::RUNNER)]
     Runner(runner::Args),
+    /// Try merge rules on the repository's own past merges
+    #[command(after_help = help::RULES)]
+    Rules(rules::Args),
     /// Prove again, with git and the rules, that nothing went back
     #[command(after_help = help::FSCK)]
     Fsck(fsck::Args),
@@ -140,6 +144,7 @@ pub fn run(yard: Yard) -> Result<()> {
         Command::Claim(args) => claim::run(&place, &args),
         Command::Token(args) => token::run(&place, &args),
         Command::Runner(args) => runner::run(&place, args),
+        Command::Rules(args) => rules::run(&place, &args),
         Command::Fsck(args) => fsck::run(&place, &args),
     }
 }
