@@ -1,4 +1,4 @@
-.PHONY: help setup build build-fast serve demo test lint test-rust test-platform bench-landing
+.PHONY: help setup build build-fast serve demo test lint test-rust test-platform bench-landing bench-replay
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -33,3 +33,6 @@ test-platform: build
 
 bench-landing: build ## landings per second against git itself, into target/figures/landing.jsonl
 	@scripts/bench-landing
+
+bench-replay: setup ## generated collisions by the rules and by git's union driver, into target/figures/replay.jsonl
+	@scripts/bench-replay

@@ -78,6 +78,25 @@ impl Figures {
     /// # Errors
     /// When the file cannot be written.
     pub fn finish(&self) -> Result<()> {
+        self.write("")
+    }
+
+    /// As [`Figures::finish`], but figures of other names that the file holds stay: several
+    /// benchmarks share it.
+    ///
+    /// # Errors
+    /// As [`Figures::finish`].
+    pub fn finish_beside(&self) -> Result<()> {
+        let file = crate::platform::root()?.join("target/figures").join(format!("{}.jsonl", self.name));
+        let own = |line: &str| {
+            self.list.iter().any(|figure| line.contains(&format!("\"name\":\"{}\"", figure.name)))
+        };
+        let there = std::fs::read_to_string(file).unwrap_or_default();
+        let kept: String = there.lines().filter(|line| !own(line)).map(|line| format!("{line}\n")).collect();
+        self.write(&kept)
+    }
+
+    fn write(&self, kept: &str) -> Result<()> {
         let rows: Vec<Vec<String>> = self
             .list
             .iter()
@@ -100,6 +119,7 @@ impl Figures {
         let folder = crate::platform::root()?.join("target/figures");
         std::fs::create_dir_all(&folder)?;
         let mut file = std::fs::File::create(folder.join(format!("{}.jsonl", self.name)))?;
+        file.write_all(kept.as_bytes())?;
         for figure in &self.list {
             writeln!(file, "{}", serde_json::to_string(figure)?)?;
         }

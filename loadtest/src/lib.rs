@@ -1,6 +1,8 @@
 //! What the demo, the benchmarks and the stories share: a platform in workerd, a repository on it,
-//! a sandboxed git, figures.
+//! a sandboxed git, figures, generated collisions.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+pub mod collisions;
 pub mod crew;
 pub mod figures;
 pub mod platform;

@@ -21,6 +21,7 @@ pub(crate) fn merge(sides: Sides<'_>) -> Result<Vec<u8>, String> {
     let ours = Log::parse(&three.ours, OURS)?;
     let theirs = Log::parse(&three.theirs, THEIRS)?;
     let (onto, from) = match (ours.headings() != base.headings(), theirs.headings() != base.headings()) {
+        (true, true) if holds(&base, &ours, &theirs) => return Ok(sides.ours.to_owned()),
         (true, true) if ours.headings() != theirs.headings() => {
             return Err("main and the change both cut a release or changed release headings".to_owned());
         }
@@ -29,6 +30,21 @@ pub(crate) fn merge(sides: Sides<'_>) -> Result<Vec<u8>, String> {
         (_, false) => (&ours, &theirs),
     };
     Ok(three.shape.write(&carry::carry(&base, onto, from)?))
+}
+
+/// Does ours hold all that theirs did?
+fn holds(base: &Log<'_>, ours: &Log<'_>, theirs: &Log<'_>) -> bool {
+    let stands = theirs.sections.iter().all(|section| {
+        let Some(our) = ours.section(section.title) else { return false };
+        section.groups.iter().all(|group| {
+            let items = our.group(group.head).map(|group| group.items.as_slice());
+            let found = |text: &[&str]| items.is_some_and(|items| items.iter().any(|item| item.text == text));
+            (group.items.is_empty() || items.is_some()) && group.items.iter().all(|item| found(item.text))
+        })
+    });
+    let mut was = base.sections.iter().flat_map(|section| &section.groups).flat_map(|group| &group.items);
+    let gone = was.all(|item| theirs.count(item.text) > 0 || ours.count(item.text) == 0);
+    stands && gone && ours.preamble() == theirs.preamble()
 }
 
 #[cfg(test)]

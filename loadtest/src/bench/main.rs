@@ -4,6 +4,7 @@ mod baseline;
 mod corpus;
 mod heap;
 mod landing;
+mod replay_rules;
 
 use std::process::ExitCode;
 
@@ -15,11 +16,14 @@ use clap::Parser as _;
 enum Bench {
     /// Land many changes of one repository, beside git fast-import and a shell loop of git
     Landing(landing::Args),
+    /// Merge generated collisions by the rules, beside git's union driver
+    ReplayRules(replay_rules::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Bench::parse() {
         Bench::Landing(args) => landing::run(&args),
+        Bench::ReplayRules(args) => replay_rules::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! One side's change of a changelog, done anew on the other side's file.
 
-use super::items::{Edits, Target, gaps, is_plain};
+use super::items::{Edits, Target, gaps, is_plain, loose};
 use super::parse::{Group, Item, Log, Section};
 use crate::lines::{blank, name, slice};
 
@@ -154,7 +154,8 @@ impl<'g, 'a> Carry<'g, 'a> {
         let mut lines = group.head.to_vec();
         let first = group.items.first().map_or(group.head_end, |item| item.start);
         lines.extend(std::iter::repeat_n("", first.saturating_sub(group.head_end)));
-        let loose = super::items::loose(group).unwrap_or(false);
+        let file = || self.onto.sections.iter().flat_map(|one| &one.groups).find_map(loose);
+        let loose = loose(group).or_else(file).unwrap_or(false);
         for (index, item) in items.iter().enumerate() {
             lines.extend((loose && index > 0).then_some(""));
             lines.extend_from_slice(item.text);
@@ -172,6 +173,7 @@ impl<'g, 'a> Carry<'g, 'a> {
             }
         }
         self.order()?;
+        self.more_than_blanks()?;
         if cut {
             self.additions()?;
         }
@@ -196,6 +198,18 @@ impl<'g, 'a> Carry<'g, 'a> {
         Ok(())
     }
 
+    /// A change of blank lines alone belongs to no entry.
+    fn more_than_blanks(&self) -> Result<(), String> {
+        let said = |log: &Log<'a>, section: &Section<'a>| -> Vec<&'a str> {
+            log.raw(section).iter().copied().filter(|line| !blank(line)).collect()
+        };
+        if said(self.base, self.base_section) != said(self.from, self.from_section) {
+            return Ok(());
+        }
+        let title = self.base_section.title;
+        Err(format!("{} changes blank lines under {title:?}, and {} more", self.from.side, self.onto.side))
+    }
+
     /// Heads that both know must stand in one order.
     fn order(&self) -> Result<(), String> {
         let known = |a: &Section<'a>, b: &Section<'a>| -> Vec<&'a [&'a str]> {
@@ -209,7 +223,13 @@ impl<'g, 'a> Carry<'g, 'a> {
     }
 
     fn drop_group(&self, group: &Group<'a>, onto: &Section<'a>, edits: &mut Edits<'a>) -> Result<(), String> {
-        let Some(found) = onto.group(group.head) else { return Ok(()) };
+        let Some(found) = onto.group(group.head) else {
+            // Gone on both sides; but what came in its place is another version of it.
+            if onto.groups.iter().all(|other| self.base_section.group(other.head).is_some()) {
+                return Ok(());
+            }
+            return Err(format!("{}, which {} changed too", self.lost(group), self.onto.side));
+        };
         let texts = |group: &Group<'a>| group.items.iter().map(|item| item.text).collect::<Vec<_>>();
         if texts(found) != texts(group) {
             return Err(format!("{}, and {} changed what it heads", self.lost(group), self.onto.side));

@@ -201,7 +201,10 @@ impl<'a> Target<'_, 'a> {
             if own.saturating_sub(self.in_base(text)) != 1 {
                 return Err(format!("{} stands there more than once", told()));
             }
-            if self.here(text).len() > self.in_base(text) {
+            if let (true, Some(found)) = (self.here(text).len() > self.in_base(text), self.here(text).first())
+            {
+                // Both added it: what theirs put before it goes before it.
+                self.before(found.start, &std::mem::take(&mut fresh), edits);
                 continue;
             }
             if self.onto.count(text) > self.base.count(text) {
@@ -213,15 +216,22 @@ impl<'a> Target<'_, 'a> {
         Ok(())
     }
 
+    fn loose(&self) -> bool {
+        let group = loose(self.group).or_else(|| loose(self.from_group));
+        group
+            .or_else(|| self.onto.sections.iter().flat_map(|one| &one.groups).find_map(loose))
+            .unwrap_or(false)
+    }
+
+    fn before(&self, start: usize, fresh: &[Item<'a>], edits: &mut Edits<'a>) {
+        let loose = self.loose();
+        for item in fresh {
+            edits.put(start, item.text.iter().copied().chain(loose.then_some("")));
+        }
+    }
+
     fn place(&self, gap: &Gap<'_, 'a>, fresh: &[Item<'a>], edits: &mut Edits<'a>) {
-        let by_neighbours = fresh.first().is_some_and(|item| {
-            let above = self.from_group.items.iter().any(|other| other.end + 1 == item.start);
-            let below = fresh
-                .last()
-                .is_some_and(|last| self.from_group.items.iter().any(|other| other.start == last.end + 1));
-            above || below
-        });
-        let loose = loose(self.group).or_else(|| loose(self.from_group)).unwrap_or(by_neighbours);
+        let loose = self.loose();
         let stands = |item: &&Item<'a>| self.here(item.text).len() == 1;
         let after = if gap.after.is_empty() { None } else { Some(gap.after.iter().find(stands)) };
         let found = |item: &Item<'a>| self.here(item.text).first().map(|found| (found.start, found.end));
@@ -242,12 +252,15 @@ impl<'a> Target<'_, 'a> {
     }
 
     fn append(&self, end: usize, loose: bool, fresh: &[Item<'a>], edits: &mut Edits<'a>) {
-        let Some(first) = fresh.first() else { return };
+        let Some(first) = self.from_group.items.first().filter(|_| !fresh.is_empty()) else { return };
         let empty = self.group.items.is_empty();
+        // Under a heading without entries the distance is the change's own.
+        let own = if empty { first.start.saturating_sub(self.from_group.head_end) } else { 0 };
+        let there = (0..own).take_while(|more| edits.line(end + more).is_some_and(blank)).count();
+        let end = end + there;
+        edits.put(end, std::iter::repeat_n("", own - there));
         for (index, item) in fresh.iter().enumerate() {
-            // Under a heading without entries the distance is the change's own.
-            let own = self.from_group.head_end < first.start && end > 0;
-            let apart = if empty && index == 0 { own } else { loose };
+            let apart = loose && !(empty && index == 0);
             edits.put(end, apart.then_some("").into_iter().chain(item.text.iter().copied()));
         }
         if edits.line(end).is_some_and(|next| !blank(next) && !super::parse::is_entry(next)) {

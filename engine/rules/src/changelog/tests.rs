@@ -152,3 +152,38 @@ fn prose_that_both_changed_collides_and_other_prose_follows() {
     let merged = apply(BASE, &ours, &theirs).unwrap();
     assert!(merged.contains("Yours.\n\n## [Unreleased]") && merged.contains("- Mine.\n"), "{merged}");
 }
+
+#[test]
+fn a_paragraph_that_both_change_stands_once_or_not_at_all() {
+    let base = format!("{BASE}\n[1]: x\n[2]: y\n");
+    let ours = base.replace("[1]: x\n", "[1]: z\n").replace("- Old.\n", "- Old.\n- Mine.\n");
+    let theirs = base.replace("[2]: y\n", "[2]: y\n[3]: w\n");
+    assert!(apply(&base, &ours, &theirs).unwrap_err().contains("[1]: x"));
+}
+
+#[test]
+fn an_entry_before_one_that_both_add_stands_before_it() {
+    let ours = with("- Two.\n", "- Two.\n- Same.\n");
+    let theirs = with("- Two.\n", "- Two.\n- Before.\n- Same.\n- After.\n");
+    assert_eq!(apply(BASE, &ours, &theirs).unwrap(), theirs);
+}
+
+#[test]
+fn blank_lines_under_an_empty_heading_are_not_doubled() {
+    let base = "Version 2.0\n-----------\n\nUnreleased\n\n\n\nVersion 1.0\n-----------\n\n- Old.\n";
+    let ours = format!("Version 3.0\n-----------\n\nUnreleased\n\n{base}");
+    let theirs = base.replace("Unreleased\n\n\n\n", "Unreleased\n\n- Yours.\n\n\n");
+    let merged = format!("Version 3.0\n-----------\n\nUnreleased\n\n{theirs}");
+    assert_eq!(apply(base, &ours, &theirs).unwrap(), merged);
+    let blanks = base.replace("Unreleased\n", "Unreleased\n\n");
+    let ours = base.replace("Unreleased\n\n", "Unreleased\n\n- Mine.\n\n");
+    assert!(apply(base, &ours, &blanks).unwrap_err().contains("blank lines"));
+}
+
+#[test]
+fn applying_a_cut_again_changes_nothing() {
+    let cut = with("## [Unreleased]\n", "## [Unreleased]\n\n## [1.1.0]\n");
+    let entry = with("- Three.\n", "- Three.\n- Four.\n");
+    let merged = apply(BASE, &entry, &cut).unwrap();
+    assert_eq!(apply(BASE, &merged, &cut).unwrap(), merged);
+}
