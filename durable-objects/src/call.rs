@@ -30,11 +30,24 @@ pub trait Calls {
     /// The object's refusal; [`Refusal::Internal`] or [`Refusal::Overloaded`] when it cannot be
     /// reached: it may have done what was asked.
     async fn call<M: Method>(&self, name: &str, request: &M) -> Result<M::Reply, Refusal>;
+
+    /// Puts messages into the queue of this binding, all or none; each may come more than once.
+    ///
+    /// # Errors
+    /// [`Refusal::Internal`] when the queue cannot be reached: they may be in it.
+    async fn enqueue(&self, queue: &str, messages: Vec<String>) -> Result<(), Refusal>;
 }
+
+/// The binding of the queue of model replays.
+pub const REPLAY_QUEUE: &str = "REPLAY";
 
 impl<T: Calls + ?Sized> Calls for std::rc::Rc<T> {
     async fn call<M: Method>(&self, name: &str, request: &M) -> Result<M::Reply, Refusal> {
         (**self).call(name, request).await
+    }
+
+    async fn enqueue(&self, queue: &str, messages: Vec<String>) -> Result<(), Refusal> {
+        (**self).enqueue(queue, messages).await
     }
 }
 

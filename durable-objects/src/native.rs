@@ -248,6 +248,7 @@ impl Index for MemoryIndex {
 pub struct Wired {
     objects: RefCell<BTreeMap<String, Rc<dyn Object>>>,
     now: Cell<u64>,
+    queued: RefCell<Vec<(String, String)>>,
     /// Counts calls, lets them fail.
     pub faults: Faults,
 }
@@ -256,6 +257,11 @@ impl Wired {
     /// Puts an object under its name.
     pub fn insert(&self, name: &str, object: Rc<dyn Object>) {
         self.objects.borrow_mut().insert(name.to_owned(), object);
+    }
+
+    /// Takes what was put into queues: the binding and the message of each.
+    pub fn take_queued(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.queued.borrow_mut())
     }
 
     /// Sets the clock.
@@ -284,6 +290,19 @@ impl Calls for Wired {
             return Err(lost());
         }
         serde_json::from_slice(&answer?).map_err(|_| lost())
+    }
+
+    async fn enqueue(&self, queue: &str, messages: Vec<String>) -> Result<(), Refusal> {
+        let lost = || Refusal::Internal { during: format!("putting into queue {queue}") };
+        self.faults.call();
+        if self.faults.strike(Fails::Before) {
+            return Err(lost());
+        }
+        self.queued.borrow_mut().extend(messages.into_iter().map(|message| (queue.to_owned(), message)));
+        if self.faults.strike(Fails::After) {
+            return Err(lost());
+        }
+        Ok(())
     }
 }
 

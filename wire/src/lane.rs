@@ -1,11 +1,14 @@
 //! The methods of a Lane object.
 
 use serde::{Deserialize, Serialize};
+use yard_common::config::ReplayPolicy;
 use yard_common::landing::{AttemptId, SignedRun};
+use yard_common::replay::{Cause, Cost, ReplayEnd};
 pub use yard_common::stage::{Stage, Verdict};
+use yard_common::submission::Submission;
 use yard_common::{
-    ChangeId, FactNo, LaneName, LeaseNo, Millis, ObjectId, RepoName, RunId, RunnerId, SuiteId, TokenId,
-    Version,
+    ChangeId, FactNo, LaneName, LeaseNo, Millis, ObjectId, ReplayNo, RepoName, RunId, RunnerId, SuiteId,
+    TokenId, Version,
 };
 
 use crate::method;
@@ -171,7 +174,8 @@ pub struct Step {
     /// When.
     pub at: Millis,
     /// `version`, `attempt`, `run` (green), `red` (a run that was not green), `verdict`, `back` (sent back),
-    /// `held`, `released`, `approved`, `requeued`, `landed`, `rewritten`, `closing`, `closed`, `owner`.
+    /// `held`, `released`, `replay`, `approved`, `requeued`, `landed`, `rewritten`, `closing`, `closed`,
+    /// `owner`.
     pub kind: String,
     /// One sentence.
     pub text: String,
@@ -186,3 +190,75 @@ pub struct Step {
     pub fact: Option<FactNo>,
 }
 method!(History, "history", Vec<Step>);
+
+/// The consumer of the `replay` queue asks what is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskReplay {
+    /// The repository.
+    pub repo: RepoName,
+    /// The lane.
+    pub lane: LaneName,
+    /// The change.
+    pub change: ChangeId,
+    /// The version that is replayed.
+    pub version: Version,
+    /// The replay's number.
+    pub replay: ReplayNo,
+}
+/// A replay that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayJob {
+    /// The row that is replayed.
+    pub row: Box<Submission>,
+    /// Why.
+    pub cause: Cause,
+    /// The commit that the intent is redone on.
+    pub commit: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Changes on its paths that came in since its base, newest last, at most 10.
+    pub rivals: Vec<ChangeId>,
+    /// The answer is only prepared: nothing is submitted.
+    pub early: bool,
+    /// What main's configuration says.
+    pub policy: ReplayPolicy,
+    /// What models may still cost today, in millionths of a US dollar.
+    pub budget_left: u64,
+}
+// `None`: it is not open any more.
+method!(AskReplay, "ask-replay", Option<ReplayJob>);
+
+/// A replay ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndReplay {
+    /// The repository.
+    pub repo: RepoName,
+    /// The lane.
+    pub lane: LaneName,
+    /// The change.
+    pub change: ChangeId,
+    /// The version that was replayed.
+    pub version: Version,
+    /// The replay's number.
+    pub replay: ReplayNo,
+    /// How.
+    pub end: ReplayEnd,
+    /// What it cost.
+    pub cost: Cost,
+}
+method!(EndReplay, "end-replay", ());
+
+/// A message of the `replay` queue: which replay is to be made, no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayPointer {
+    /// The repository.
+    pub repo: RepoName,
+    /// The lane.
+    pub lane: LaneName,
+    /// The change.
+    pub change: ChangeId,
+    /// The version that is replayed.
+    pub version: Version,
+    /// The replay's number.
+    pub replay: ReplayNo,
+}

@@ -1,6 +1,7 @@
 //! The steps of a lane, one at a time: what other objects and the bucket are needed for.
 
 use yard_common::bytes::Base64;
+use yard_common::config::ReplayPolicy;
 use yard_common::landing::{AttemptId, SignedRun};
 use yard_common::limits::{FACT_BYTES_MAX, INLINE_INDEX_BYTES_MAX};
 use yard_common::{ChangeId, Fact, FactNo, IdempotencyKey, Millis, ObjectId, PackKey, Refusal, Version};
@@ -94,6 +95,7 @@ impl<P: Platform> Lane<P> {
             Step::Assemble { attempt, kind, changes } => self.assemble(attempt, kind, &changes, clock).await,
             Step::Note { attempt, count, runs } => self.note(attempt, count, &runs, clock).await,
             Step::Land { attempt } => self.land(attempt, clock).await,
+            Step::Replay(pointers) => self.ask_replays(pointers, clock).await,
         }
     }
 
@@ -155,10 +157,12 @@ impl<P: Platform> Lane<P> {
 
     async fn view(&self, seen: wire::View) -> Result<View, Refusal> {
         let head = seen.head.zip(seen.head_tree);
+        let mut replay = ReplayPolicy { by_model: false, ..ReplayPolicy::default() };
         let (check, train_max) = match head {
             None => (Err("main does not exist yet: push it".to_owned()), 1),
             Some((_, tree)) => {
                 let config = self.main_config(tree).await?;
+                replay = config.replay;
                 (config.check, config.train_max)
             }
         };
@@ -181,6 +185,7 @@ impl<P: Platform> Lane<P> {
             tip_tested: seen.tip_tested,
             check,
             train_max,
+            replay,
         })
     }
 

@@ -1,5 +1,6 @@
 //! What a decision tells the board: few events a train, one for each change that needs somebody.
 
+use yard_common::replay::ReplayEnd;
 use yard_common::stage::Stage;
 use yard_common::{ChangeId, Millis};
 use yard_queue::fact::AttemptKind;
@@ -108,6 +109,20 @@ fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<Cha
                 told.push(("queued", None, format!("attempt {attempt} did not land: {refusal}")));
             }
         }
+        LaneFact::ReplayBegan { change, early: None, .. } | LaneFact::NotReplayed { change, .. } => {
+            told.push((kind_of(brain, change), Some(change.clone()), String::new()));
+        }
+        LaneFact::ReplayEnded { change, replay, end, .. } => {
+            let text = match end {
+                ReplayEnd::Proposed { version } => format!("replay {replay} is offered as version {version}"),
+                ReplayEnd::Prepared => format!("replay {replay} is prepared"),
+                ReplayEnd::Failed { .. } => String::new(),
+            };
+            told.push((kind_of(brain, change), Some(change.clone()), text));
+        }
+        LaneFact::ReplayBegan { early: Some(_), .. }
+        | LaneFact::ReplaysAsked { .. }
+        | LaneFact::ReplayLost { .. } => {}
         LaneFact::MainAgain { .. } => told.push(("main", None, "main is tried again".into())),
         LaneFact::Read { .. }
         | LaneFact::Known { .. }

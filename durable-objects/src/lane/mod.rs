@@ -8,6 +8,7 @@
 mod drive;
 mod events;
 mod objects;
+mod replays;
 mod status;
 mod store;
 
@@ -236,6 +237,8 @@ impl<P: Platform> Lane<P> {
             "lease" => reply::<wire::Lease>(&self.lease(&request(body)?, now)?),
             "renew" => reply::<wire::Renew>(&self.renew(&request(body)?, now)?),
             "report" => reply::<wire::Report>(&self.report(request(body)?, now).await?),
+            "ask-replay" => reply::<wire::AskReplay>(&self.ask_replay(&request(body)?)?),
+            "end-replay" => reply::<wire::EndReplay>(&self.end_replay(request(body)?, now)?),
             "status" => reply::<wire::Status>(&self.status(&request(body)?, now)?),
             "history" => reply::<wire::History>(&self.history(&request(body)?)?),
             other => Err(no_method(other)),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use yard_common::config::ReplayPolicy;
 use yard_common::policy::CONFIG_PATH;
 use yard_common::{ObjectId, Refusal, RepoName, RepoPath};
 use yard_git::{CachedObjects, Kind, Object, Objects, ReadError, tree};
@@ -27,6 +28,8 @@ pub(super) struct MainConfig {
     pub rules: Rules,
     /// Changes in one train.
     pub train_max: usize,
+    /// When and how far a model redoes changes.
+    pub replay: ReplayPolicy,
 }
 
 /// What is at hand: what the lane made, and what was loaded for this step.
@@ -144,6 +147,7 @@ impl<P: Platform> Lane<P> {
             check,
             rules: assemble::rules(&config),
             train_max: config.train_max,
+            replay: config.replay.clone(),
         };
         *self.config.borrow_mut() = Some(config.clone());
         Ok(config)

@@ -206,6 +206,21 @@ impl Calls for Stubs {
             Err(_) => Err(lost(String::from_utf8_lossy(&bytes).chars().take(300).collect())),
         }
     }
+
+    async fn enqueue(&self, queue: &str, messages: Vec<String>) -> Result<(), Refusal> {
+        let lost = |error: worker::Error| {
+            crate::points::log(&format!("queue {queue}: {error}"));
+            Refusal::Internal { during: format!("putting into queue {queue}") }
+        };
+        let batch: Vec<_> = messages
+            .into_iter()
+            .map(|text| {
+                worker::RawMessageBuilder::new(JsValue::from_str(&text))
+                    .build_with_content_type(worker::QueueContentType::Text)
+            })
+            .collect();
+        self.0.queue(queue).map_err(lost)?.send_raw_batch(batch).await.map_err(lost)
+    }
 }
 
 /// Answers one request of an object: `POST /{method}` with JSON.

@@ -41,6 +41,24 @@ pub struct Cost {
     pub calls: u32,
 }
 
+/// How a replay ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "kebab-case")]
+pub enum ReplayEnd {
+    /// A next version of the change was accepted.
+    Proposed {
+        /// That version.
+        version: Version,
+    },
+    /// The answer of an early replay is at hand.
+    Prepared,
+    /// There is none: the change goes back to its author.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
 /// How a version came about by a model: kept on its row, and so on its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {

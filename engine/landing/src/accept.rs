@@ -265,11 +265,7 @@ fn may_have_version(ledger: &dyn Ledger, proposal: &Proposal, change: &ChangeId)
 }
 
 /// A replay touches only the paths of the version that it replays, carried through main's renames.
-fn within_review(
-    proposal: &Proposal,
-    change: &ChangeId,
-    newest: Option<&Submission>,
-) -> Result<(), Refusal> {
+fn within_review(proposal: &Proposal, change: &ChangeId, newest: Option<&Submission>) -> Result<(), Refusal> {
     let reviewed: BTreeSet<&RepoPath> =
         newest.iter().flat_map(|row| &row.edits).map(|edit| &edit.path).collect();
     let renames = proposal.replay.iter().flat_map(|origin| &origin.renames);

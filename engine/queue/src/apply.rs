@@ -40,6 +40,11 @@ impl Lane {
             LaneFact::Answered { attempt, answer, at } => self.answered(attempt, answer, *at),
             LaneFact::MainAgain { .. } => self.bad_main = None,
             LaneFact::Late { .. } => {}
+            LaneFact::ReplayBegan { .. }
+            | LaneFact::ReplaysAsked { .. }
+            | LaneFact::ReplayLost { .. }
+            | LaneFact::ReplayEnded { .. }
+            | LaneFact::NotReplayed { .. } => self.apply_to_replay(fact),
             LaneFact::RunOpened { .. }
             | LaneFact::Leased { .. }
             | LaneFact::Renewed { .. }

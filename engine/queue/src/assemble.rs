@@ -297,7 +297,7 @@ impl Assembly {
             Ok(Outcome::Collided(collisions)) => {
                 let paths = collisions.into_iter().take(COLLISIONS_KEPT);
                 let paths = paths.map(|collision| (collision.path, collision.sentence)).collect();
-                return Ok(Boarding::Aside(Aside::Collided { paths }));
+                return self.collided(row, paths, at_hand);
             }
         };
         if merged.edits.iter().all(|edit| edit.how == How::Same) {
@@ -313,11 +313,11 @@ impl Assembly {
             Ok(applied) => applied,
             Err(EditError::Read(error)) => return Err(error),
             Err(EditError::Clash { path, why }) => {
-                return Ok(Boarding::Aside(Aside::Collided { paths: vec![(path, why.to_owned())] }));
+                return self.collided(row, vec![(path, why.to_owned())], at_hand);
             }
             Err(EditError::NotThere { path, .. }) => {
                 let why = "something else stands there".to_owned();
-                return Ok(Boarding::Aside(Aside::Collided { paths: vec![(path, why)] }));
+                return self.collided(row, vec![(path, why)], at_hand);
             }
         };
         let mut blobs: Vec<(ObjectId, Arc<Object>)> = merged
@@ -334,6 +334,27 @@ impl Assembly {
             self.tree = before;
         }
         loaded
+    }
+
+    /// With main, or with a change ahead of it in this train, which has not landed and may yet fall?
+    fn collided(
+        &self,
+        row: &Submission,
+        paths: Vec<(RepoPath, String)>,
+        at_hand: &dyn Objects,
+    ) -> Result<Boarding, ReadError> {
+        if self.members.is_empty() {
+            return Ok(Boarding::Aside(Aside::Collided { paths }));
+        }
+        let objects = Seen { new: &self.new, base: at_hand };
+        let mut main = RunningTree::new(self.onto.1);
+        let wanted = Row { edits: &row.edits, base_tree: row.base.tree, theirs_tree: row.head_tree };
+        let lookup = RunningLookup::new(&objects, &mut main);
+        let alone = apply_row(&objects, &lookup, wanted, &self.order.rules)?;
+        Ok(Boarding::Aside(match alone {
+            Outcome::Clean(_) => Aside::Behind { paths },
+            Outcome::Collided(_) => Aside::Collided { paths },
+        }))
     }
 
     /// Makes the trees of an API submission again: its head is in no pack.

@@ -79,13 +79,43 @@ impl Lane {
     #[must_use]
     pub fn choose(&self, view: &View, now: Millis) -> Vec<ChangeId> {
         let max = self.narrow.unwrap_or(usize::MAX).min(view.train_max.max(1));
-        let mut queue: Vec<&Entry> =
-            self.entries.values().filter(|entry| may_ever_board(entry, view, now)).collect();
-        queue.sort_by_key(|entry| entry.row.seq);
+        let mut queue: Vec<&Entry> = self
+            .entries
+            .values()
+            .filter(|entry| may_ever_board(entry, view, now) && !self.is_behind(entry))
+            .filter(|entry| self.reserved_by(entry, now).is_none())
+            .collect();
+        queue.sort_by_key(|entry| entry.place);
         let calm: Vec<&Entry> = queue.iter().copied().filter(|entry| !is_churned(entry, now)).collect();
         let chosen = board(&calm, max);
         let chosen = if chosen.is_empty() { board(&queue, 1) } else { chosen };
         chosen.into_iter().map(|entry| entry.row.change.clone()).collect()
+    }
+}
+
+impl Lane {
+    /// Does it collide with a change ahead of it whose train is still open?
+    #[must_use]
+    pub fn is_behind(&self, entry: &Entry) -> bool {
+        entry.behind.as_ref().is_some_and(|behind| self.attempts.contains_key(&behind.train))
+    }
+
+    /// The change for which a path of this one is reserved, and the path.
+    #[must_use]
+    pub fn reserved_by<'a>(&'a self, entry: &'a Entry, now: Millis) -> Option<(&'a Entry, &'a RepoPath)> {
+        let holds = |other: &Entry| {
+            other.reserved.is_some_and(|until| until > now)
+                && other.held.is_none()
+                && matches!(other.status, Status::Waiting | Status::Aboard { .. } | Status::Replaying { .. })
+        };
+        let first = |other: &Entry| !holds(entry) || other.place < entry.place;
+        let mut others =
+            self.entries.values().filter(|other| other.row.change != entry.row.change && holds(other));
+        others.find_map(|other| {
+            let paths: BTreeSet<&RepoPath> = other.row.edits.iter().map(|edit| &edit.path).collect();
+            let shared = entry.row.edits.iter().map(|edit| &edit.path).find(|path| paths.contains(path));
+            shared.filter(|_| first(other)).map(|path| (other, path))
+        })
     }
 }
 

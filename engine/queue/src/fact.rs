@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use yard_common::bytes::Base64;
 use yard_common::fact::Terminal;
 use yard_common::landing::{AttemptId, Edit, PackRef, SignedRun};
+use yard_common::replay::{Cause, Cost, ReplayEnd};
 use yard_common::stage::Verdict;
 use yard_common::submission::{CommitNode, Submission};
 use yard_common::{
-    ChangeId, Epoch, Fact, FactNo, LeaseNo, Millis, ObjectId, OwnerEpoch, Refusal, RepoPath, RunId, RunnerId,
-    SuiteId, TrainNo, Version,
+    ChangeId, Epoch, Fact, FactNo, LeaseNo, Millis, ObjectId, OwnerEpoch, Refusal, ReplayNo, RepoPath, RunId,
+    RunnerId, SuiteId, TrainNo, Version,
 };
 
 /// A test command with all that decides its meaning but the runner's environment.
@@ -127,6 +128,11 @@ pub enum Aside {
     /// It collides at these paths, at most 100.
     Collided {
         /// The paths, with what went wrong at each.
+        paths: Vec<(RepoPath, String)>,
+    },
+    /// It merges with main, and collides with changes ahead of it in this train.
+    Behind {
+        /// The paths, with what went wrong at each, at most 100.
         paths: Vec<(RepoPath, String)>,
     },
     /// Main has all that it wants.
@@ -400,6 +406,63 @@ pub enum LaneFact {
         stage: Terminal,
         /// Why.
         refusal: Refusal,
+        /// When.
+        at: Millis,
+    },
+    /// A model is to redo a change.
+    ReplayBegan {
+        /// The change.
+        change: ChangeId,
+        /// The version that is replayed.
+        version: Version,
+        /// The replay's number.
+        replay: ReplayNo,
+        /// Why.
+        cause: Cause,
+        /// Only prepared, on what this train will make of main.
+        early: Option<TrainNo>,
+        /// When.
+        at: Millis,
+    },
+    /// Replays were put into the queue.
+    ReplaysAsked {
+        /// Their numbers.
+        replays: Vec<ReplayNo>,
+        /// When.
+        at: Millis,
+    },
+    /// A replay has no answer in time: it is put into the queue again.
+    ReplayLost {
+        /// The change.
+        change: ChangeId,
+        /// The version.
+        version: Version,
+        /// The replay.
+        replay: ReplayNo,
+    },
+    /// A replay ended; late ones count as cost alone.
+    ReplayEnded {
+        /// The change.
+        change: ChangeId,
+        /// The version that was replayed.
+        version: Version,
+        /// The replay.
+        replay: ReplayNo,
+        /// How.
+        end: ReplayEnd,
+        /// What it cost.
+        cost: Cost,
+        /// When.
+        at: Millis,
+    },
+    /// No model is asked for a change that would need it.
+    NotReplayed {
+        /// The change.
+        change: ChangeId,
+        /// The version.
+        version: Version,
+        /// Why.
+        why: String,
         /// When.
         at: Millis,
     },

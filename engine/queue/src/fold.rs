@@ -3,11 +3,12 @@
 use yard_common::fact::Terminal;
 use yard_common::landing::AttemptId;
 use yard_common::stage::Verdict;
-use yard_common::submission::Submission;
+use yard_common::submission::{Submission, Via};
 use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal, RunId, TrainNo, Version};
 
 use crate::fact::{Aside, AttemptKind, Candidate, KnownRow, LandAnswer};
-use crate::limits::{CALL_RETRY_MS, FAILURES_MAX, LANDINGS_KEPT};
+use crate::limits::{CALL_RETRY_MS, FAILURES_MAX, LANDINGS_KEPT, TOUCHED_PATHS_MAX};
+use crate::replay::Behind;
 use crate::state::{Attempt, Entry, Lane, Status, Stop, Why};
 
 impl Lane {
@@ -22,6 +23,8 @@ impl Lane {
                     self.main_moved(&format!("lane {} landed on main", request.key.lane));
                 }
                 for change in &request.changes {
+                    let paths = change.edits.iter().take(TOUCHED_PATHS_MAX).map(|edit| edit.path.clone());
+                    self.touch(&change.change, paths.collect());
                     self.end_landed(&change.change, change.commit);
                 }
             }
@@ -94,6 +97,11 @@ impl Lane {
         }
         let churned = if was_aboard { Some(at) } else { before.and_then(|entry| entry.churned) };
         let held = before.and_then(|entry| entry.held.clone());
+        // What its author offers anew starts its count anew.
+        let replayed = before.filter(|_| row.via == Via::Replay);
+        let replays = replayed.map_or(0, |entry| entry.replays);
+        let place = replayed.map_or(row.seq, |entry| entry.place);
+        let reserved = replayed.and_then(|entry| entry.reserved);
         self.end_probe(&row.change);
         self.wanted.remove(&row.change);
         self.entries.insert(
@@ -107,6 +115,10 @@ impl Lane {
                 failures: 0,
                 told: None,
                 churned,
+                place,
+                replays,
+                reserved,
+                behind: None,
             },
         );
     }
@@ -129,9 +141,11 @@ impl Lane {
             self.wanted.insert(change.clone());
             return;
         };
-        if matches!(entry.status, Status::SentBack { .. } | Status::Stopped { .. }) {
+        if matches!(entry.status, Status::SentBack { .. } | Status::Stopped { .. } | Status::Replaying { .. })
+        {
             entry.status = Status::Waiting;
             entry.failures = 0;
+            entry.replays = 0;
             entry.told = None;
         }
     }
@@ -296,7 +310,7 @@ impl Lane {
         at: Millis,
     ) {
         for (change, version, aside) in aside {
-            self.put_aside(change, *version, aside, at);
+            self.put_aside(change, *version, aside, id.train, at);
         }
         let Some(attempt) = self.attempts.get_mut(&id.train).filter(|attempt| attempt.id == *id) else {
             return;
@@ -311,15 +325,21 @@ impl Lane {
             for member in &candidate.members {
                 if let Some(entry) = self.entry_at(&member.change, member.version) {
                     entry.status = Status::Aboard { train: id.train };
+                    entry.behind = None;
                     entry.told = None;
                 }
             }
         }
     }
 
-    fn put_aside(&mut self, change: &ChangeId, version: Version, aside: &Aside, at: Millis) {
+    fn put_aside(&mut self, change: &ChangeId, version: Version, aside: &Aside, train: TrainNo, at: Millis) {
         let Some(entry) = self.entry_at(change, version) else { return };
+        entry.behind = None;
         entry.status = match aside {
+            Aside::Behind { paths } => {
+                entry.behind = Some(Behind { train, paths: paths.clone(), early: None });
+                Status::Waiting
+            }
             Aside::Collided { paths } => Status::SentBack { why: Why::Collided { paths: paths.clone() }, at },
             Aside::AlreadyOnMain => Status::Closing { stage: Terminal::AlreadyOnMain },
             Aside::BadConfig { why } => Status::SentBack { why: Why::BadConfig { why: why.clone() }, at },

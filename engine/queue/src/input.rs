@@ -3,9 +3,11 @@
 use yard_common::bytes::Base64;
 use yard_common::fact::Terminal;
 use yard_common::landing::{AttemptId, PackRef, SignedRun};
+use yard_common::replay::{Cost, ReplayEnd};
 use yard_common::submission::CommitNode;
 use yard_common::{
-    ChangeId, Fact, FactNo, LeaseNo, Millis, ObjectId, RefName, Refusal, RunId, RunnerId, SuiteId, Version,
+    ChangeId, Fact, FactNo, LeaseNo, Millis, ObjectId, RefName, Refusal, ReplayNo, RunId, RunnerId, SuiteId,
+    Version,
 };
 
 use crate::fact::{Aside, AttemptKind, Candidate, Check, KnownRow, LandAnswer, LaneFact};
@@ -102,6 +104,21 @@ pub enum Input {
         stage: Terminal,
         /// Why.
         refusal: Refusal,
+    },
+    /// Replays are in the queue.
+    ReplaysAsked(Vec<ReplayNo>),
+    /// A replay ended.
+    ReplayEnded {
+        /// The change.
+        change: ChangeId,
+        /// The version that was replayed.
+        version: Version,
+        /// The replay.
+        replay: ReplayNo,
+        /// How.
+        end: ReplayEnd,
+        /// What it cost.
+        cost: Cost,
     },
     /// Time has passed.
     Tick,
@@ -255,6 +272,12 @@ impl Lane {
             }
             Input::CloseRefused { change, stage, refusal } => {
                 Ok((vec![LaneFact::CloseRefused { change, stage, refusal, at: now }], Answer::Done))
+            }
+            Input::ReplaysAsked(replays) => {
+                Ok((vec![LaneFact::ReplaysAsked { replays, at: now }], Answer::Done))
+            }
+            Input::ReplayEnded { change, version, replay, end, cost } => {
+                Ok((self.replay_ended(change, version, replay, end, cost, now), Answer::Done))
             }
             Input::Tick => Ok((Vec::new(), Answer::Done)),
         }

@@ -16,6 +16,7 @@ pub mod judge;
 pub mod limits;
 pub mod next;
 pub mod note;
+pub mod replay;
 pub mod settle;
 pub mod stage;
 pub mod state;

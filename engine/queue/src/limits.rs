@@ -32,5 +32,19 @@ pub const FLAKY_TESTS_MAX: usize = 500;
 pub const TRAIN_FACT_BYTES_MAX: usize = yard_common::limits::FACT_BYTES_MAX / 10 * 9;
 /// Before a landing call without answer is repeated, in milliseconds.
 pub const CALL_RETRY_MS: u64 = 1_000;
+/// Paths of one landed change that are remembered, to name rivals: 1,000 landings with 100 paths of
+/// 50 bytes are 5 MB.
+pub const TOUCHED_PATHS_MAX: usize = 100;
+/// A replay without an answer is asked for again after this, in milliseconds: five attempts of a
+/// model with 60 s each and the waits between them.
+pub const REPLAY_MS: u64 = 600_000;
+/// How often one replay is put into the queue.
+pub const REPLAY_ASKS_MAX: u32 = 3;
+/// Changes that a model is shown as rivals, at most.
+pub const RIVALS_MAX: usize = 10;
+/// A change whose replay has collided again so often reserves its paths for the next one.
+pub const RESERVE_AFTER: u32 = 2;
+/// How long such a reservation lasts, in milliseconds: one answer of a model and one train.
+pub const RESERVE_MS: u64 = 900_000;
 
 const _: () = assert!(RED_RUNS <= RED_RUNS_FLAKY);

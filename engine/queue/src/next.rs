@@ -6,6 +6,7 @@ use yard_common::{ChangeId, Millis, ObjectId, Version};
 
 use crate::fact::AttemptKind;
 use crate::judge::Together;
+use crate::replay::Pointer;
 use crate::state::{Attempt, Landing, Lane, Status, World};
 
 /// One step of the host. It does it, feeds what came of it, and asks again.
@@ -49,6 +50,8 @@ pub enum Step {
         /// The attempt.
         attempt: AttemptId,
     },
+    /// Put these replays into the queue.
+    Replay(Vec<Pointer>),
     /// Nothing, until an input comes or this time has come.
     Rest {
         /// When to ask again; `None`: an input will come.
@@ -69,6 +72,10 @@ impl Lane {
         }
         if let Some(step) = self.land(now) {
             return step;
+        }
+        let unasked = self.unasked();
+        if !unasked.is_empty() {
+            return Step::Replay(unasked);
         }
         let assembling = world.assembling.is_some();
         if self.train().is_none() && !assembling && self.waits(Some(view)).is_none() {
@@ -138,6 +145,7 @@ impl Lane {
         let waiting = || self.entries.values().filter(|entry| entry.status == Status::Waiting);
         let claims = world.view.iter().flat_map(|view| &view.claims).map(|claim| claim.until);
         let claims = claims.filter(|until| *until > now && waiting().next().is_some());
+        let reserved = self.entries.values().filter_map(|entry| entry.reserved).filter(|until| *until > now);
         let churned = waiting().filter_map(|entry| entry.churned);
         let churned = churned.map(|at| at.plus(crate::limits::CHURN_WAIT_MS)).filter(|until| *until > now);
         let expiring = self.entries.values().filter_map(|entry| match entry.status {
@@ -145,7 +153,7 @@ impl Lane {
             _ => None,
         });
         let turn = self.train().map(|train| train.after).filter(|after| *after > now);
-        claims.chain(churned).chain(expiring).chain(turn).chain(self.settles_at()).min()
+        claims.chain(churned).chain(reserved).chain(expiring).chain(turn).chain(self.settles_at()).min()
     }
 
     /// The request of a train whose notes are written, with what travels beside it.

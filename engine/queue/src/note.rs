@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use yard_common::landing::{AttemptId, How, PackRef, SignedRun};
+use yard_common::replay::{Cause, Origin};
 use yard_common::submission::{CommitNode, Entry, Submission};
-use yard_common::{Millis, ObjectId, PackKey, RepoPath};
+use yard_common::{ChangeId, Millis, ObjectId, PackKey, RepoPath, RunId};
 use yard_git::editor::EditError;
 use yard_git::pack::PackWriter;
 use yard_git::pack::write::FinishedPack;
@@ -141,6 +142,10 @@ pub fn text(member: &Member, row: &Submission, order: &Order<'_>) -> String {
     intent.co_authors.iter().for_each(|author| line("Co-authored-by", author));
     row.reverts.iter().for_each(|change| line("Reverts", change.as_str()));
     line("Via", via(row));
+    if let Some(origin) = &row.replay {
+        line("Replay", &replay(origin));
+        line("Reviewed", &format!("version {}; {}", origin.reviewed, origin.compared));
+    }
     line("Submitted", &format!("{} seq {}", row.head, row.seq));
     let bases: Vec<String> = row.base.commits.iter().map(ToString::to_string).collect();
     line("Base", &bases.join(" "));
@@ -161,6 +166,26 @@ pub fn text(member: &Member, row: &Submission, order: &Order<'_>) -> String {
     }
     row.warnings.iter().for_each(|warning| line("Warning", warning));
     out
+}
+
+/// How a model made it: number, version, cause, rivals, model and cost in one line.
+fn replay(origin: &Origin) -> String {
+    let cause = match &origin.cause {
+        Cause::Collision { paths } => {
+            let paths: Vec<String> = paths.iter().take(10).map(|(path, _)| path.to_string()).collect();
+            format!("collision at {}", paths.join(", "))
+        }
+        Cause::Interaction { runs, .. } => {
+            let runs: Vec<&str> = runs.iter().map(RunId::as_str).collect();
+            format!("interaction ({})", runs.join(", "))
+        }
+    };
+    let rivals: Vec<&str> = origin.rivals.iter().map(ChangeId::as_str).collect();
+    let with = if rivals.is_empty() { String::new() } else { format!(" with {}", rivals.join(", ")) };
+    let cost = &origin.cost;
+    let tokens = format!("{} + {} tokens, {} micro-USD", cost.tokens_in, cost.tokens_out, cost.micro_usd);
+    let (no, of, prompt) = (origin.no, origin.of, &origin.prompt);
+    format!("{no} of version {of} by model {}: {cause}{with}; {tokens}; prompt {prompt}", cost.model)
 }
 
 fn via(row: &Submission) -> &'static str {

@@ -37,6 +37,7 @@ impl Lane {
         }
         if facts.is_empty() {
             facts.extend(self.confirm(world, now));
+            facts.extend(self.settle_replays(world, now));
             facts.extend(self.expiring(now));
         }
         facts
@@ -47,7 +48,8 @@ impl Lane {
     pub fn settles_at(&self) -> Option<Millis> {
         let leases = self.attempts.values().flat_map(|attempt| &attempt.runs);
         let leases = leases.filter_map(|run| run.lease.as_ref().map(|lease| lease.until));
-        leases.chain(self.bad_main.as_ref().map(|bad| bad.at.plus(MAIN_RETRY_MS))).min()
+        let main = self.bad_main.as_ref().map(|bad| bad.at.plus(MAIN_RETRY_MS));
+        leases.chain(main).chain(self.replays_due()).min()
     }
 
     fn expired_leases(&self, now: Millis) -> Vec<LaneFact> {
@@ -241,7 +243,7 @@ impl Lane {
     }
 
     /// Changes that landed after a base, newest last; the last ten where the base is too old to be known.
-    fn landed_since(&self, base: &[ObjectId]) -> Vec<ChangeId> {
+    pub(crate) fn landed_since(&self, base: &[ObjectId]) -> Vec<ChangeId> {
         let known = self.landings.iter().rposition(|(_, commit)| base.contains(commit));
         let after = known.map_or(self.landings.len().saturating_sub(10), |at| at + 1);
         self.landings.iter().skip(after).map(|(change, _)| change.clone()).collect()

@@ -2,11 +2,13 @@
 
 use yard_common::fact::Terminal;
 use yard_common::landing::AttemptId;
+use yard_common::replay::Cause;
 use yard_common::stage::{Stage, Verdict};
-use yard_common::{ChangeId, Millis, RunId};
+use yard_common::{ChangeId, Millis, RepoPath, RunId};
 
 use crate::choose::blocked_by;
 use crate::judge::Together;
+use crate::replay::{Behind, Open};
 use crate::state::{Attempt, Entry, Lane, Status, Stop, View, Why};
 
 /// Where an entry stands.
@@ -55,6 +57,7 @@ impl Lane {
                     )
                 }
             }
+            Status::Replaying { open } => replaying(open),
             Status::SentBack { why, .. } => sent_back(why),
             Status::Stopped { why } => stopped(entry, why),
             Status::Closing { stage } => closing(*stage),
@@ -80,8 +83,16 @@ impl Lane {
         if let Some((parent, told)) = self.stuck_parent(entry) {
             return EntryStage::of(Stage::Held, format!("it is built on {parent}, which {told}"));
         }
+        if let Some(behind) = entry.behind.as_ref().filter(|_| self.is_behind(entry)) {
+            return EntryStage::of(Stage::Queued, behind_of(behind));
+        }
+        if let Some((other, path)) = self.reserved_by(entry, now) {
+            let (change, times) = (&other.row.change, other.replays);
+            let reason = format!("{path} is reserved for {change}, which was replayed {times} times already");
+            return EntryStage::of(Stage::Held, reason);
+        }
         let ahead = self.entries.values().filter(|other| {
-            matches!(other.status, Status::Waiting | Status::Aboard { .. }) && other.row.seq < entry.row.seq
+            matches!(other.status, Status::Waiting | Status::Aboard { .. }) && other.place < entry.place
         });
         let mut reason = match ahead.count() {
             0 => "next to board a train".to_owned(),
@@ -104,6 +115,7 @@ impl Lane {
                     Status::SentBack { .. } => "waits for its author",
                     Status::Stopped { .. } => "is held",
                     Status::Suspect { .. } => "is tested alone",
+                    Status::Replaying { .. } => "is being replayed",
                     Status::Waiting | Status::Aboard { .. } | Status::Closing { .. } => return None,
                 },
             };
@@ -143,18 +155,72 @@ fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
+/// Paths with what went wrong at each, ten of them.
+fn places(paths: &[(RepoPath, String)]) -> String {
+    let shown: Vec<String> = paths.iter().take(10).map(|(path, why)| format!("{path} ({why})")).collect();
+    let more = paths.len().saturating_sub(10);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// Why a change has to be redone.
+fn told(cause: &Cause) -> String {
+    match cause {
+        Cause::Collision { paths } => format!("collides with main at {}", places(paths)),
+        Cause::Interaction { with, runs, detail } => {
+            let proof = list(runs.iter().map(RunId::as_str));
+            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+            let with = list(with.iter().map(ChangeId::as_str));
+            let with = if with.is_empty() { "what landed since its base".to_owned() } else { with };
+            format!("green alone, red together with {with} ({proof}){detail}")
+        }
+    }
+}
+
+fn replaying(open: &Open) -> EntryStage {
+    let how = match (open.asked, open.asks) {
+        (None, 0) => "a model is about to be asked".to_owned(),
+        (None, n) => format!("a model is asked again, {n} answers did not come"),
+        (Some(_), _) => "a model redoes it on newest main".to_owned(),
+    };
+    let (verdict, runs) = match &open.cause {
+        Cause::Collision { .. } => (None, Vec::new()),
+        Cause::Interaction { with, runs, .. } => {
+            (Some(Verdict::Interaction { with: with.clone() }), runs.clone())
+        }
+    };
+    let reason = format!("{}; replay {}: {how}", told(&open.cause), open.no);
+    EntryStage { verdict, runs, ..EntryStage::of(Stage::Replaying, reason) }
+}
+
+fn behind_of(behind: &Behind) -> String {
+    let early = match &behind.early {
+        Some(open) if open.done => "; its replay is prepared",
+        Some(_) => "; its replay is being prepared",
+        None => "",
+    };
+    let (train, places) = (behind.train, places(&behind.paths));
+    let told = "it waits for them to land or fall";
+    format!("collides with changes ahead of it in train {train} at {places}: {told}{early}")
+}
+
 pub(crate) fn sent_back(why: &Why) -> EntryStage {
     let back = |reason| EntryStage::of(Stage::NeedsAuthor, reason);
     match why {
         Why::Collided { paths } => {
-            let shown: Vec<String> =
-                paths.iter().take(10).map(|(path, why)| format!("{path} ({why})")).collect();
-            let more = paths.len().saturating_sub(10);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            back(format!(
-                "collides with main at {}{more}: rebase it and push a new version",
-                shown.join(", ")
-            ))
+            back(format!("collides with main at {}: rebase it and push a new version", places(paths)))
+        }
+        Why::NotReplayed { needs: cause, why } => {
+            let verdict = match cause {
+                Cause::Collision { .. } => None,
+                Cause::Interaction { with, .. } => Some(Verdict::Interaction { with: with.clone() }),
+            };
+            let runs = match cause {
+                Cause::Collision { .. } => Vec::new(),
+                Cause::Interaction { runs, .. } => runs.clone(),
+            };
+            let reason = format!("{}; not replayed: {why}: rebase it and push a new version", told(cause));
+            EntryStage { verdict, runs, ..back(reason) }
         }
         Why::Judged { verdict, runs, detail } => {
             let proof = list(runs.iter().map(RunId::as_str));

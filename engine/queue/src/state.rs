@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use yard_common::bytes::Base64;
+use yard_common::config::ReplayPolicy;
 use yard_common::fact::Terminal;
 use yard_common::landing::{AttemptId, PackRef, RunResult, SignedRun};
+use yard_common::replay::Cause;
 use yard_common::stage::Verdict;
 use yard_common::submission::{CommitNode, Submission};
 use yard_common::{
-    ChangeId, Epoch, FactNo, Fence, ForkName, LaneName, LeaseNo, Millis, ObjectId, OwnerEpoch, RepoPath,
-    RunId, RunnerId, SuiteId, TrainNo, Version,
+    ChangeId, Epoch, FactNo, Fence, ForkName, LaneName, LeaseNo, Millis, ObjectId, OwnerEpoch, ReplayNo,
+    RepoPath, RunId, RunnerId, Seq, SuiteId, TrainNo, Version,
 };
 
 use crate::fact::{AttemptKind, Candidate, Check, Purpose};
+use crate::replay::{Behind, Open, Spent};
 
 /// A live claim, as the repository shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub struct View {
     pub check: Result<Check, String>,
     /// Changes in one train, as configured.
     pub train_max: usize,
+    /// When and how far a model redoes changes.
+    pub replay: ReplayPolicy,
 }
 
 /// What the lane sees of the world: never stored, read anew after a restart.
@@ -96,6 +101,11 @@ pub enum Status {
         /// Why.
         why: Stop,
     },
+    /// A model redoes it.
+    Replaying {
+        /// The replay.
+        open: Open,
+    },
     /// The repository is asked to close it.
     Closing {
         /// How.
@@ -120,6 +130,13 @@ pub enum Why {
         runs: Vec<RunId>,
         /// What failed.
         detail: String,
+    },
+    /// It would have to be redone on main, and no model did.
+    NotReplayed {
+        /// Why it would have to be.
+        needs: Cause,
+        /// Why none did.
+        why: String,
     },
     /// It landed, and main was rewritten.
     Rewritten,
@@ -181,6 +198,18 @@ pub struct Entry {
     pub told: Option<String>,
     /// Replaced while it was aboard, then: others go first until this time has passed.
     pub churned: Option<Millis>,
+    /// Its place in the order of age: a replay keeps the one of what it replays.
+    #[serde(default)]
+    pub place: Seq,
+    /// Replays of this change since its author's last version.
+    #[serde(default)]
+    pub replays: u32,
+    /// No other change of its paths goes first until this time.
+    #[serde(default)]
+    pub reserved: Option<Millis>,
+    /// It collides with a change ahead of it in an open train.
+    #[serde(default)]
+    pub behind: Option<Behind>,
 }
 
 /// A lease on a run.
@@ -348,6 +377,15 @@ pub struct Lane {
     pub landings: VecDeque<(ChangeId, ObjectId)>,
     /// Ended runs, newest first.
     pub past_runs: VecDeque<PastRun>,
+    /// The last replay number given.
+    #[serde(default)]
+    pub last_replay: ReplayNo,
+    /// What models cost today.
+    #[serde(default)]
+    pub spent: Spent,
+    /// Landed changes with the paths that they touched, oldest first.
+    #[serde(default)]
+    pub touched: VecDeque<(ChangeId, Vec<RepoPath>)>,
 }
 
 impl Lane {
@@ -370,6 +408,9 @@ impl Lane {
             flaky: BTreeMap::new(),
             landings: VecDeque::new(),
             past_runs: VecDeque::new(),
+            last_replay: ReplayNo::default(),
+            spent: Spent::default(),
+            touched: VecDeque::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use yard_common::landing::{AttemptId, RunResult};
+use yard_common::replay::ReplayEnd;
 use yard_common::stage::Verdict;
 use yard_common::{ChangeId, RunId, TrainNo};
 
@@ -13,7 +14,8 @@ use crate::state::Why;
 /// One thing that happened to the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// `attempt`, `run` (green), `red` (a run that is not green), `verdict`, `back` (sent back), `closing`.
+    /// `attempt`, `run` (green), `red` (a run that is not green), `verdict`, `back` (sent back), `replay`,
+    /// `closing`.
     pub kind: &'static str,
     /// One sentence.
     pub text: String,
@@ -79,8 +81,43 @@ impl Story {
             LaneFact::RunOpened { .. } | LaneFact::Reported { .. } | LaneFact::LeaseLost { .. } => {
                 self.ran(fact)
             }
+            LaneFact::ReplayBegan { .. }
+            | LaneFact::ReplayLost { .. }
+            | LaneFact::ReplayEnded { .. }
+            | LaneFact::NotReplayed { .. } => self.replayed(fact),
             other => self.judged(other),
         }
+    }
+
+    fn replayed(&self, fact: &LaneFact) -> Option<Told> {
+        let own = |change: &ChangeId| *change == self.change;
+        let text = match fact {
+            LaneFact::ReplayBegan { change, replay, early, .. } if own(change) => match early {
+                Some(train) => format!("replay {replay} is prepared on what train {train} makes of main"),
+                None => format!("replay {replay}: a model is asked to redo it on newest main"),
+            },
+            LaneFact::ReplayLost { change, replay, .. } if own(change) => {
+                format!("replay {replay} has no answer in time: asked again")
+            }
+            LaneFact::ReplayEnded { change, replay, end, cost, .. } if own(change) => {
+                let cost = match cost.calls {
+                    0 => "no call of a model".to_owned(),
+                    _ => format!("{}, {} + {} tokens", cost.model, cost.tokens_in, cost.tokens_out),
+                };
+                match end {
+                    ReplayEnd::Proposed { version } => {
+                        format!("replay {replay} is offered as version {version} ({cost})")
+                    }
+                    ReplayEnd::Prepared => format!("replay {replay} is prepared ({cost})"),
+                    ReplayEnd::Failed { why } => format!("replay {replay} failed ({cost}): {why}"),
+                }
+            }
+            LaneFact::NotReplayed { change, why, .. } if own(change) => {
+                return Some(Told::of("back", format!("sent back, not replayed: {why}")));
+            }
+            _ => return None,
+        };
+        Some(Told::of("replay", text))
     }
 
     fn probed(&mut self, attempt: &AttemptId, on_main: bool) -> Told {
@@ -176,6 +213,11 @@ fn put_aside(attempt: &AttemptId, aside: &Aside) -> Told {
     let (kind, text) = match aside {
         Aside::Collided { paths } => ("back", sent_back(&Why::Collided { paths: paths.clone() }).reason),
         Aside::BadConfig { why } => ("back", sent_back(&Why::BadConfig { why: why.clone() }).reason),
+        Aside::Behind { paths } => {
+            let places: Vec<String> = paths.iter().map(|(path, why)| format!("{path} ({why})")).collect();
+            let text = format!("it collides with changes ahead of it at {}", places.join(", "));
+            ("attempt", format!("attempt {attempt}: not aboard: {text}"))
+        }
         Aside::AlreadyOnMain => ("closing", "main has all that it wants".to_owned()),
         Aside::Broken { why } => ("back", format!("it cannot be put into a train: {why}")),
     };

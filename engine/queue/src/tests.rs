@@ -3,6 +3,7 @@
 mod blame;
 mod order;
 mod refusals;
+mod replays;
 mod simulation;
 mod story;
 mod yard;

@@ -1,6 +1,7 @@
 //! Seeded runs with runners that lie, die and come late, a host that is killed, admins that push.
 
 use yard_common::Fact;
+use yard_common::replay::ReplayEnd;
 use yard_common::stage::{Stage, Verdict};
 
 use super::yard::*;
@@ -26,12 +27,16 @@ fn play(seed: u64) {
                 if content.iter().any(|id| id.as_str().contains("bad")) { red("t") } else { green() }
             },
         );
+    yard.replay.by_model = seed.is_multiple_of(2);
     let mut held = Vec::new();
     let mut submitted: Vec<String> = Vec::new();
     for _ in 0..300 {
         match dice.roll(16) {
             0 | 1 => {
                 let name = format!("{}{}", if dice.roll(6) == 0 { "bad" } else { "ok" }, submitted.len());
+                if let Some(rival) = submitted.last().filter(|_| dice.roll(3) == 0 && yard.replay.by_model) {
+                    yard.collides.insert((change(rival), change(&name)));
+                }
                 yard.submit(&name);
                 submitted.push(name);
             }
@@ -64,6 +69,7 @@ fn play(seed: u64) {
                     let _ = yard.report(&work, &runner, result);
                 }
             }
+            12 if !yard.asked.is_empty() => model(&mut dice, &mut yard),
             11 if !held.is_empty() => {
                 held.swap_remove(0);
             }
@@ -73,6 +79,22 @@ fn play(seed: u64) {
         }
     }
     ends(seed, &mut yard, &submitted);
+}
+
+/// A model answers: well, not at all, twice, or long after it was asked.
+fn model(dice: &mut Dice, yard: &mut Yard) {
+    let pointer = yard.asked[dice.roll(yard.asked.len() as u64) as usize].clone();
+    if yard.job(&pointer).is_some_and(|job| job.early) {
+        return yard.replay_ends(&pointer, ReplayEnd::Prepared, 1);
+    }
+    match dice.roll(4) {
+        0 => yard.replay_ends(&pointer, ReplayEnd::Failed { why: "it refused".into() }, 1),
+        1 => {
+            yard.proposes(&pointer);
+            yard.proposes(&pointer);
+        }
+        _ => yard.proposes(&pointer),
+    }
 }
 
 /// A new version, a withdrawal or a hold of an open change.
@@ -113,6 +135,12 @@ fn ends(seed: u64, yard: &mut Yard, submitted: &[String]) {
             continue;
         }
         let stage = yard.stage(&id);
+        if stage.stage == Stage::NeedsAuthor && stage.reason.contains("collides with main") {
+            let rivals = yard.collides.iter().filter(|(_, late)| *late == id);
+            let on_main = rivals.into_iter().any(|(rival, _)| yard.head().1.contains(rival));
+            assert!(on_main, "seed {seed}: {name} collides with nothing: {stage:?}");
+            continue;
+        }
         assert!(name.starts_with("bad"), "seed {seed}: {name} waits: {stage:?}");
         assert_eq!(
             (stage.stage, stage.verdict),

@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use yard_common::bytes::Base64;
+use yard_common::config::ReplayPolicy;
 use yard_common::fact::{Terminal, Turns};
 use yard_common::intent::{Intent, Signature};
 use yard_common::landing::*;
+use yard_common::replay::{Cost, ReplayEnd};
 use yard_common::stage::Stage;
 use yard_common::submission::*;
 use yard_common::*;
@@ -16,6 +18,7 @@ use yard_git::{Kind, hash};
 use crate::fact::{Aside, AttemptKind, Candidate, Check, Member};
 use crate::input::{Answer, Input, Work};
 use crate::next::Step;
+use crate::replay::{Job, Pointer};
 use crate::stage::EntryStage;
 use crate::state::{Lane, View, World};
 
@@ -70,6 +73,12 @@ pub struct Yard {
     pub refuse_next: Vec<Refusal>,
     pub tested: Vec<Vec<String>>,
     pub trains: Vec<Vec<String>>,
+    /// What main's configuration says about models; none in the stories that are not about them.
+    pub replay: ReplayPolicy,
+    /// Replays that the host put into the queue.
+    pub asked: Vec<Pointer>,
+    /// How the next submission comes in.
+    pub via: Via,
 }
 
 impl Yard {
@@ -96,6 +105,9 @@ impl Yard {
             refuse_next: Vec::new(),
             tested: Vec::new(),
             trains: Vec::new(),
+            replay: ReplayPolicy { by_model: false, ..ReplayPolicy::default() },
+            asked: Vec::new(),
+            via: Via::Git,
         };
         yard.push(vec![]);
         yard
@@ -146,6 +158,7 @@ impl Yard {
         content.extend(parents.iter().cloned());
         let tree = self.tree(&content);
         let version = self.rows.get(&id).map_or(Version(1), |row| row.version.next());
+        let via = self.via;
         let row = Submission {
             seq: Seq(self.log.len() as u64),
             change: id.clone(),
@@ -168,7 +181,7 @@ impl Yard {
             waits_for: parents.to_vec(),
             key: IdempotencyKey::new("k").unwrap(),
             at: self.now,
-            via: Via::Git,
+            via,
             intent: Intent::default(),
             warnings: vec![],
             content: String::new(),
@@ -178,6 +191,35 @@ impl Yard {
         self.log.push(Fact::Submitted { row: Box::new(row), nodes: vec![] });
         self.world.stale = true;
         id
+    }
+
+    pub fn job(&self, pointer: &Pointer) -> Option<Job> {
+        let view = self.world.view.as_ref();
+        self.lane.replay_job(&pointer.change, pointer.version, pointer.no, view)
+    }
+
+    /// The model has redone a change: it merges with all that is on main now.
+    pub fn proposes(&mut self, pointer: &Pointer) {
+        let name = pointer.change.as_str().trim_start_matches("change-").to_owned();
+        if self.rows[&pointer.change].version == pointer.version && self.is_open(&pointer.change) {
+            let (_, content) = self.head();
+            self.collides.retain(|(other, id)| *id != pointer.change || !content.contains(other));
+            self.via = Via::Replay;
+            self.submit(&name);
+            self.via = Via::Git;
+        }
+        let version = pointer.version.next();
+        self.replay_ends(pointer, ReplayEnd::Proposed { version }, 1_000);
+    }
+
+    pub fn is_open(&self, id: &ChangeId) -> bool {
+        !self.closed.contains_key(id) && !self.head().1.contains(id)
+    }
+
+    pub fn replay_ends(&mut self, pointer: &Pointer, end: ReplayEnd, micro_usd: u64) {
+        let cost = Cost { micro_usd, calls: 1, ..Cost::default() };
+        let (change, version) = (pointer.change.clone(), pointer.version);
+        self.feed(Input::ReplayEnded { change, version, replay: pointer.no, end, cost }).unwrap();
     }
 
     pub fn fact(&mut self, fact: Fact) {
@@ -237,6 +279,7 @@ impl Yard {
             tip_tested: self.tip_tested,
             check: self.check.clone(),
             train_max: 500,
+            replay: self.replay.clone(),
         });
         self.world.stale = false;
         self.feed(Input::Pulled { facts, upto }).unwrap();
@@ -275,6 +318,11 @@ impl Yard {
                 let answer = self.land(&attempt);
                 self.feed(Input::LandAnswered { attempt, answer }).unwrap();
             }
+            Step::Replay(pointers) => {
+                let numbers = pointers.iter().map(|pointer| pointer.no).collect();
+                self.asked.extend(pointers);
+                self.feed(Input::ReplaysAsked(numbers)).unwrap();
+            }
             Step::Rest { .. } => return false,
         }
         true
@@ -289,11 +337,15 @@ impl Yard {
         }
         let (mut members, mut aside) = (Vec::new(), Vec::new());
         let head_tree = self.tree(&content);
+        let on_main = content.clone();
         for id in changes {
             let row = self.rows[id].clone();
             if content.iter().any(|other| self.collides.contains(&(other.clone(), id.clone()))) {
                 let paths = vec![(row.edits[0].path.clone(), "both changed it".into())];
-                aside.push((id.clone(), row.version, Aside::Collided { paths }));
+                let with_main =
+                    on_main.iter().any(|other| self.collides.contains(&(other.clone(), id.clone())));
+                let how = if with_main { Aside::Collided { paths } } else { Aside::Behind { paths } };
+                aside.push((id.clone(), row.version, how));
                 continue;
             }
             if self.same.get(id).is_some_and(|other| content.contains(other)) {
