@@ -41,12 +41,14 @@ pub(crate) fn merge(sides: Sides<'_>) -> Result<Vec<u8>, String> {
     };
     let three = lines::read(&sides)?;
     let find = |lines, side| Block::find(language, lines, side);
-    let (base, ours) = (find(&three.base, BASE)?, find(&three.ours, OURS)?);
-    let theirs = find(&three.theirs, THEIRS)?;
+    let (base, ours) = (find(&three.base, BASE), find(&three.ours, OURS));
+    let theirs = find(&three.theirs, THEIRS);
     let whole = || sides.text.merge(sides.base.unwrap_or_default(), sides.ours, sides.theirs);
-    let (Some(base), Some(ours), Some(theirs)) = (base, ours, theirs) else {
+    let (Some(mut base), Some(mut ours), Some(mut theirs)) = (base, ours, theirs) else {
         return whole().map_err(|why| format!("a version has no imports at its top, and {why}"));
     };
+    let repeated = [&base, &ours, &theirs].into_iter().flat_map(Block::repeated).collect();
+    [&mut base, &mut ours, &mut theirs].into_iter().try_for_each(|block| block.single(&repeated))?;
     let rest = |block: &Block<'_>| three.shape.write(&block.rest(MARK));
     let (from, our, their) = (rest(&base), rest(&ours), rest(&theirs));
     let merged = if from == our || our == their {

@@ -1,5 +1,7 @@
 //! The import block of a file, and both sides' changes of it made on main's.
 
+use std::collections::BTreeSet;
+
 use super::Language;
 use super::list;
 use super::statement::{self, Statement};
@@ -56,20 +58,16 @@ fn is_comment(language: Language, line: &str) -> bool {
 
 impl<'a> Block<'a> {
     /// The first run of imports, if only a header stands above it.
-    pub fn find(
-        language: Language,
-        lines: &'a [&'a str],
-        side: &'static str,
-    ) -> Result<Option<Self>, String> {
+    pub fn find(language: Language, lines: &'a [&'a str], side: &'static str) -> Option<Self> {
         let mut header = Header { until: None };
         let mut at = 0;
         let first = loop {
-            let Some(line) = lines.get(at) else { return Ok(None) };
+            let line = lines.get(at)?;
             if header.until.is_none() && statement::end(language, lines, at).is_some() {
                 break at;
             }
             if !header.passes(language, line) {
-                return Ok(None);
+                return None;
             }
             at += 1;
         };
@@ -85,14 +83,33 @@ impl<'a> Block<'a> {
             }
         }
         let end = statements.last().map_or(first, |last| last.end);
-        for (index, one) in statements.iter().enumerate() {
-            let twin = statements.iter().take(index).find(|other| other.key == one.key);
-            if let Some(twin) = twin {
-                let line = name(side, one.start, one.text.first().copied().unwrap_or_default());
-                return Err(format!("{line} imports from what line {} imports from", twin.start + 1));
-            }
+        Some(Self { lines, side, start: first, end, statements })
+    }
+
+    /// Keys of several statements: a name a line, as some sort their imports.
+    pub fn repeated(&self) -> impl Iterator<Item = String> + '_ {
+        let earlier = |index: usize, key: &str| self.statements.iter().take(index).any(|one| one.key == key);
+        let repeated =
+            self.statements.iter().enumerate().filter(move |(index, one)| earlier(*index, &one.key));
+        repeated.map(|(_, one)| one.key.clone())
+    }
+
+    /// Takes the statements of these keys each for itself.
+    ///
+    /// # Errors
+    /// When a statement stands there twice.
+    pub fn single(&mut self, keys: &BTreeSet<String>) -> Result<(), String> {
+        for one in self.statements.iter_mut().filter(|one| keys.contains(&one.key)) {
+            one.key = one.text.join(" ");
+            one.sort.1 = format!("{} {}", one.sort.1, one.key);
+            one.list = None;
         }
-        Ok(Some(Self { lines, side, start: first, end, statements }))
+        let twin = self
+            .statements
+            .iter()
+            .enumerate()
+            .find(|(index, one)| self.statements.iter().take(*index).any(|other| other.key == one.key));
+        twin.map_or(Ok(()), |(_, one)| Err(format!("{} stands there twice", self.told(one))))
     }
 
     /// The file with a mark in place of the block.

@@ -240,3 +240,15 @@ fn crlf_and_a_missing_final_newline_stay() {
         "import abc\nimport os\nimport re"
     );
 }
+
+#[test]
+fn a_name_a_line_stays_so() {
+    let base = "from m import a\nfrom m import c\n";
+    let ours = "from m import a\nfrom m import b\nfrom m import c\n";
+    let theirs = "from m import a\nfrom m import c\nfrom m import d\n";
+    let merged = python(base, ours, theirs).unwrap();
+    assert_eq!(merged, "from m import a\nfrom m import b\nfrom m import c\nfrom m import d\n");
+    assert_eq!(python(base, theirs, ours).unwrap(), merged);
+    assert!(python(base, ours, &format!("{base}from n import b\n")).unwrap_err().contains("bind"));
+    assert!(python(base, ours, &format!("{theirs}{theirs}")).unwrap_err().contains("twice"));
+}
