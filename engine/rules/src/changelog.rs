@@ -36,6 +36,12 @@ pub(crate) fn merge(sides: Sides<'_>) -> Result<Vec<u8>, String> {
 fn holds(base: &Log<'_>, ours: &Log<'_>, theirs: &Log<'_>) -> bool {
     let stands = theirs.sections.iter().all(|section| {
         let Some(our) = ours.section(section.title) else { return false };
+        let head = |log: &Log<'_>, section: &parse::Section<'_>| {
+            lines::slice(log.lines, section.start, section.head_end).join("\n")
+        };
+        if head(ours, our) != head(theirs, section) {
+            return false;
+        }
         section.groups.iter().all(|group| {
             let items = our.group(group.head).map(|group| group.items.as_slice());
             let found = |text: &[&str]| items.is_some_and(|items| items.iter().any(|item| item.text == text));

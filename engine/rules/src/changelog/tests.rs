@@ -1,3 +1,7 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
 use crate::Rule;
 
 fn apply(base: &str, ours: &str, theirs: &str) -> Result<String, String> {
@@ -186,4 +190,64 @@ fn applying_a_cut_again_changes_nothing() {
     let entry = with("- Three.\n", "- Three.\n- Four.\n");
     let merged = apply(BASE, &entry, &cut).unwrap();
     assert_eq!(apply(BASE, &merged, &cut).unwrap(), merged);
+}
+
+#[test]
+fn the_same_cut_under_other_lines_collides() {
+    let base = "Version 2.0.dev\n-------------\n\n- One.\n\nUnreleased 1.0\n--------------\n\n- Old.\n";
+    let ours = base.replace("2.0.dev\n-------------", "2.0.0\n-------------");
+    let theirs = base.replace("2.0.dev\n-------------", "2.0.0\n----------");
+    assert!(apply(base, &ours, &theirs).is_err());
+}
+
+/// A changelog with these entries under its unreleased heading.
+fn log(entries: &[u32]) -> String {
+    let lines: String = entries.iter().map(|entry| format!("- Entry {entry}.\n")).collect();
+    format!("# Log\n\n## Unreleased\n\n{lines}\n## 1.0\n\n- Old.\n")
+}
+
+fn entries(text: &str) -> Vec<u32> {
+    let number = |line: &str| line.strip_prefix("- Entry ")?.strip_suffix('.')?.parse().ok();
+    text.lines().filter_map(number).collect()
+}
+
+/// The base without some entries, and new ones from `first` on put in at some places.
+fn side(base: &[u32], gone: &[bool], places: &[usize], first: u32) -> Vec<u32> {
+    let kept = base.iter().zip(gone).filter(|(_, gone)| !**gone).map(|(entry, _)| *entry);
+    let mut out: Vec<u32> = kept.collect();
+    for (number, place) in (first..).zip(places) {
+        out.insert(place % (out.len() + 1), number);
+    }
+    out
+}
+
+proptest! {
+    /// Every added entry stands once, every removed one is gone, every other stays; or it is refused.
+    #[test]
+    fn no_entry_is_lost_or_doubled(
+        count in 0_usize..7,
+        our_gone in prop::collection::vec(prop::bool::weighted(0.15), 7),
+        their_gone in prop::collection::vec(prop::bool::weighted(0.15), 7),
+        our_places in prop::collection::vec(0_usize..9, 0..4),
+        their_places in prop::collection::vec(0_usize..9, 0..4),
+    ) {
+        let base: Vec<u32> = (0..count as u32).collect();
+        let ours = side(&base, &our_gone, &our_places, 100);
+        let theirs = side(&base, &their_gone, &their_places, 200);
+        if let Ok(merged) = apply(&log(&base), &log(&ours), &log(&theirs)) {
+            let found = entries(&merged);
+            let set: BTreeSet<u32> = found.iter().copied().collect();
+            prop_assert_eq!(set.len(), found.len(), "twice: {}", merged);
+            let stays = |entry: &u32| ours.contains(entry) && theirs.contains(entry);
+            let added = ours.iter().chain(&theirs).filter(|entry| **entry >= 100);
+            let right: BTreeSet<u32> = base.iter().filter(|entry| stays(entry)).chain(added).copied().collect();
+            prop_assert_eq!(set, right);
+            prop_assert!(merged.ends_with("\n\n## 1.0\n\n- Old.\n"), "{}", merged);
+            if let Ok(again) = apply(&log(&base), &merged, &log(&theirs)) {
+                prop_assert_eq!(again, merged);
+            }
+        } else {
+            prop_assert!(our_gone.iter().chain(&their_gone).any(|gone| *gone), "additions alone never collide");
+        }
+    }
 }

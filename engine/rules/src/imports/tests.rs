@@ -1,3 +1,7 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
 use crate::{LineMerge, Rule};
 use yard_common::RepoPath;
 
@@ -251,4 +255,47 @@ fn a_name_a_line_stays_so() {
     assert_eq!(python(base, theirs, ours).unwrap(), merged);
     assert!(python(base, ours, &format!("{base}from n import b\n")).unwrap_err().contains("bind"));
     assert!(python(base, ours, &format!("{theirs}{theirs}")).unwrap_err().contains("twice"));
+}
+
+type Set = BTreeSet<(u8, u8)>;
+
+/// Names by module as imports; each name of a module is its own.
+fn block(names: &Set) -> String {
+    let mut modules: BTreeMap<u8, Vec<String>> = BTreeMap::new();
+    for (module, name) in names {
+        modules.entry(*module).or_default().push(format!("n{module}{name}"));
+    }
+    modules.iter().map(|(module, names)| format!("from m{module} import {}\n", names.join(", "))).collect()
+}
+
+fn names(text: &str) -> Vec<(u8, u8)> {
+    let of = |name: &str| -> (u8, u8) {
+        let digits: Vec<u8> = name.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+        (digits[0], digits[1])
+    };
+    let imports = text.lines().filter_map(|line| line.split_once(" import "));
+    imports.flat_map(|(_, names)| names.split(", ").map(of).collect::<Vec<_>>()).collect()
+}
+
+proptest! {
+    /// Every name that one added stands once, every one that one removed is gone; sides may be swapped.
+    #[test]
+    fn names_are_a_set(
+        base in prop::collection::btree_set((0_u8..4, 0_u8..6), 0..12),
+        ours in prop::collection::btree_set((0_u8..4, 0_u8..6), 1..12),
+        theirs in prop::collection::btree_set((0_u8..4, 0_u8..6), 1..12),
+    ) {
+        let head = |set: &Set| format!("import os\n\n{}", block(set));
+        let right: Set = base.intersection(&ours).filter(|name| theirs.contains(*name)).copied()
+            .chain(ours.difference(&base).copied())
+            .chain(theirs.difference(&base).copied())
+            .collect();
+        let merged = python(&head(&base), &head(&ours), &head(&theirs)).unwrap();
+        let found = names(&merged);
+        let set: Set = found.iter().copied().collect();
+        prop_assert_eq!(set.len(), found.len(), "twice: {}", &merged);
+        prop_assert_eq!(&set, &right, "{}", &merged);
+        let swapped = python(&head(&base), &head(&theirs), &head(&ours)).unwrap();
+        prop_assert_eq!(names(&swapped).into_iter().collect::<Set>(), right);
+    }
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use crate::Rule;
 
 fn apply(base: &str, ours: &str, theirs: &str) -> Result<String, String> {
@@ -55,4 +57,58 @@ fn a_missing_final_newline_and_crlf_are_kept_or_refused() {
     assert!(apply("a\nb", "a\nb\nx\n", "y\na\nb").unwrap_err().contains("newline"));
     assert_eq!(apply("a\r\n", "a\r\nx\r\n", "y\r\na\r\n").unwrap(), "y\r\na\r\nx\r\n");
     assert!(apply("a\r\nb\n", "a\r\nb\nx\n", "y\r\na\r\nb\n").unwrap_err().contains("mixes"));
+}
+
+/// The base's lines with new ones from `first` on put in at some places.
+fn side(base: &[u32], places: &[usize], first: u32) -> Vec<u32> {
+    let mut out = base.to_vec();
+    for (number, place) in (first..).zip(places) {
+        out.insert(place % (out.len() + 1), number);
+    }
+    out
+}
+
+fn text(lines: &[u32]) -> String {
+    lines.iter().map(|line| format!("line {line}\n")).collect()
+}
+
+proptest! {
+    /// All lines of both stand once, the sides' own orders stay, and again is the same.
+    #[test]
+    fn additions_are_all_kept_once_and_in_order(
+        count in 0_usize..6,
+        our_places in prop::collection::vec(0_usize..9, 1..5),
+        their_places in prop::collection::vec(0_usize..9, 1..5),
+        same in prop::bool::ANY,
+    ) {
+        let base: Vec<u32> = (0..count as u32).collect();
+        let (mut ours, mut theirs) = (side(&base, &our_places, 100), side(&base, &their_places, 200));
+        if same {
+            ours.push(300);
+            theirs.push(300);
+        }
+        let merged = apply(&text(&base), &text(&ours), &text(&theirs)).unwrap();
+        let lines: Vec<&str> = merged.lines().collect();
+        for side in [&ours, &theirs] {
+            let side = text(side);
+            let mut rest = lines.iter();
+            prop_assert!(side.lines().all(|line| rest.any(|other| *other == line)), "{}", merged);
+        }
+        prop_assert_eq!(lines.len(), ours.len() + theirs.len() - base.len() - usize::from(same));
+        prop_assert_eq!(&apply(&text(&base), &merged, &text(&theirs)).unwrap(), &merged);
+    }
+
+    /// A line that a side removed is never decided.
+    #[test]
+    fn a_removed_line_collides(
+        count in 1_usize..6,
+        at in 0_usize..6,
+        places in prop::collection::vec(0_usize..9, 1..4),
+    ) {
+        let base: Vec<u32> = (0..count as u32).collect();
+        let (ours, mut theirs) = (side(&base, &places, 100), base.clone());
+        theirs.remove(at % count);
+        prop_assert!(apply(&text(&base), &text(&ours), &text(&theirs)).is_err());
+        prop_assert!(apply(&text(&base), &text(&theirs), &text(&ours)).is_err());
+    }
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use crate::Rule;
 
 fn apply(file: &str, base: &str, ours: &str, theirs: &str) -> Result<String, String> {
@@ -64,4 +66,16 @@ fn the_rest_is_merged_as_lines_or_collides() {
     assert!(apply("Cargo.toml", &file("1.0.0", "a"), &file("1.1.0", "b"), &file("1.0.0", "c")).is_err());
     let comment = file("1.2.0", "a").replace("\"1.2.0\"", "\"1.2.0\" # next");
     assert!(apply("Cargo.toml", &file("1.0.0", "a"), &file("1.1.0", "a"), &comment).is_err());
+}
+
+proptest! {
+    /// The order of two bumps does not matter, and the higher one of the two stands.
+    #[test]
+    fn bumps_come_in_any_order(a in 0_u32..30, b in 0_u32..30, c in 0_u32..30, d in 0_u32..30) {
+        let (ours, theirs) = (format!("1.{}.{b}", a + 1), format!("1.{}.{d}", c + 1));
+        let higher = if (a, b) > (c, d) { &ours } else { &theirs };
+        prop_assert_eq!(&version("1.0.0", &ours, &theirs).unwrap(), higher);
+        prop_assert_eq!(&version("1.0.0", &theirs, &ours).unwrap(), higher);
+        prop_assert_eq!(&version("1.0.0", higher, &theirs).unwrap(), higher);
+    }
 }
