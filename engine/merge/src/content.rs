@@ -164,6 +164,20 @@ impl Blobs<'_> {
         Some(Read { base, ours: blob(self.ours)?, theirs: blob(self.theirs)? })
     }
 
+    /// Does the rule of this path give the bytes that the merge of a moved file gave?
+    pub fn agrees(&self, objects: &dyn Objects, rule: Rule, merged: &[u8]) -> Result<(), Failed> {
+        let Some(Read { base, ours, theirs }) = self.read(objects) else {
+            return Err((CollisionKind::Undecided, "an entry of mode file is not a blob".to_owned()));
+        };
+        let (ours, theirs) = (Some(ours.data.as_slice()), Some(theirs.data.as_slice()));
+        let why = match rule.apply(bytes(base.as_ref()), ours, theirs, self.path, &text::Guarded) {
+            Ok(ruled) if ruled == merged => return Ok(()),
+            Ok(_) => "its lines merge to something else in the moved file".to_owned(),
+            Err(why) => why,
+        };
+        Err((CollisionKind::Rule, format!("rule {}: {why}", rule.as_str())))
+    }
+
     /// The bytes merged as text under every guard.
     pub fn merge_text(
         &self,

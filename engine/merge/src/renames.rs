@@ -15,6 +15,7 @@ use yard_common::submission::{Entry, Mode};
 use yard_common::{ObjectId, RepoPath};
 use yard_git::diff::diff;
 use yard_git::{Kind, Objects, ReadError};
+use yard_rules::Rules;
 
 use crate::changes::{Changes, RenameHints, Wanted};
 use crate::content::{Blobs, Three, is_file};
@@ -38,6 +39,8 @@ pub(crate) struct Work {
     /// Paths that stand on all three sides and are decided already.
     pub in_place: BTreeSet<RepoPath>,
     pub hints: RenameHints,
+    /// Which rule holds on which paths.
+    pub rules: Rules,
 }
 
 /// Merges the moving paths; edits and collisions go to `out`.
@@ -247,7 +250,11 @@ fn check_conflicts(
                 Some(Ok(bytes)) => {
                     let id = yard_git::hash(Kind::Blob, &bytes);
                     if id == from_gix(&content.merged_blob_id) {
-                        checked.insert(id);
+                        let rule = work.rules.of(name);
+                        match rule.map_or(Ok(()), |rule| blobs.agrees(objects, rule, &bytes)) {
+                            Ok(()) => _ = checked.insert(id),
+                            Err((kind, why)) => out.collisions.push(Collision::new(&path, kind, why)),
+                        }
                     } else {
                         let why = "how the lines fit together depends on the diff's heuristics";
                         out.collisions.push(Collision::new(&path, CollisionKind::Ambiguous, why));

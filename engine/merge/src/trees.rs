@@ -61,7 +61,13 @@ pub fn merge_trees(objects: &dyn Objects, trees: Trees, rules: &Rules) -> Result
     }
     merge_contents(objects, &lookup, &contents, &mut out)?;
     if out.collisions.is_empty() && hints.matter() {
-        renames::merge(objects, trees, sides, &renames::Work { moving, in_place, hints }, &mut out)?;
+        renames::merge(
+            objects,
+            trees,
+            sides,
+            &renames::Work { moving, in_place, hints, rules: rules.clone() },
+            &mut out,
+        )?;
     }
     if out.collisions.is_empty() {
         check_fold(objects, trees.ours, &mut out)?;

@@ -217,6 +217,23 @@ fn c8_an_edit_of_main_arrives_in_the_file_that_the_change_renames() {
 }
 
 #[test]
+fn c8_a_moved_file_under_a_rule_is_merged_only_where_the_rule_agrees() {
+    let log = |new: &str, end: &str| {
+        let old: String = (0..9).map(|n| format!("- Entry {n}.\n")).collect();
+        format!("# Log\n\n## Unreleased\n\n{new}{old}{end}\n## 1.0\n\n- Old.\n")
+    };
+    let rules = Rules::new(vec![("CHANGELOG.md".to_owned(), Rule::Changelog)]);
+    let base = files([("CHANGES.md", &log("", ""))]);
+    let entry = files([("CHANGES.md", &log("", "- New.\n"))]);
+    let apart = files([("CHANGELOG.md", &log("- Mine.\n", ""))]);
+    let merged = merge(&base, &apart, &entry, &rules).unwrap().1;
+    assert_eq!(merged, files([("CHANGELOG.md", &log("- Mine.\n", "- New.\n"))]));
+    // As lines the entry would stand in the release that main cut.
+    let cut = files([("CHANGELOG.md", &log("## 1.1\n\n", ""))]);
+    collides(merge(&base, &cut, &entry, &rules), "CHANGES.md", CollisionKind::Rule);
+}
+
+#[test]
 fn a_mode_follows_a_rename_as_git_merges_modes() {
     let text = lines(0..20);
     let base = with(&files([("x", "x\n")]), "old.sh", Mode::Executable, &text);
