@@ -126,6 +126,11 @@ impl Faults {
         self.next.set(Some(how));
     }
 
+    /// No write fails any more.
+    pub fn fail_never(&self) {
+        self.next.set(None);
+    }
+
     /// Calls so far.
     #[must_use]
     pub fn calls(&self) -> u64 {

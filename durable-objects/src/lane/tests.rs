@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use yard_common::bytes::Base64;
 use yard_common::landing::{RunResult, SignedRun};
+use yard_common::replay::{Cost, ReplayEnd};
 use yard_common::stage::{Stage, Verdict};
 use yard_common::submission::{Entry, Mode, Via};
 use yard_common::{ChangeId, LaneName, LeaseNo, Millis, ObjectId, Refusal, RepoName, RunnerId};
@@ -64,6 +65,14 @@ impl Yard {
         Self { world, lane, sql, now }
     }
 
+    /// As [`Yard::new`], with a model.
+    fn replaying(files: &[(&str, &str)]) -> Self {
+        let config = world::CONFIG.replace("by_model = false", "by_model = true");
+        let mut all = vec![(".switchyard.toml", config.as_str())];
+        all.extend(files);
+        Self::new(&all)
+    }
+
     fn host(sql: &Rc<NativeSql>, world: &Rc<RefCell<World>>) -> Lane<Native> {
         let world = world.borrow();
         Lane::new(Rc::clone(sql), Rc::clone(&world.blobs), Rc::clone(&world.wired))
@@ -83,6 +92,16 @@ impl Yard {
 
     fn submit(&self, id: &str, edits: &[(&str, Option<&str>)]) {
         self.world.borrow_mut().submit(id, edits);
+    }
+
+    /// A change of one file that was made on main's first commit.
+    fn submit_on_start(&self, id: &str, path: &str, text: &str) {
+        let mut world = self.world.borrow_mut();
+        let start = world.start;
+        let head = world.commit(&[start], &[(path, Some(text))], id);
+        let proposal = world.proposal(id, &format!("agent-{id}"), head);
+        let reply = world.call(&repo::Submit { items: vec![proposal], token: None }).unwrap();
+        assert!(reply.results[0].is_ok(), "{reply:?}");
     }
 
     /// A change by the API: its head and trees are in no pack.
@@ -555,4 +574,127 @@ fn a_lane_of_no_repository_waits_long_and_makes_no_facts() {
     yard.call(&wire::Hint { repo, lane: LaneName::new("main").unwrap() }).unwrap();
     yard.drive().unwrap();
     assert!(yard.status_of("nowhere").entries.is_empty());
+}
+
+impl Yard {
+    /// The replays in the queue.
+    fn replays(&self) -> Vec<wire::ReplayPointer> {
+        let queued = self.world.borrow().wired.take_queued();
+        queued.iter().map(|(_, message)| serde_json::from_str(message).unwrap()).collect()
+    }
+
+    fn job(&self, pointer: &wire::ReplayPointer) -> Option<wire::ReplayJob> {
+        let wire::ReplayPointer { repo, lane, change, version, replay } = pointer.clone();
+        self.call(&wire::AskReplay { repo, lane, change, version, replay }).unwrap()
+    }
+
+    /// The consumer offers a next version with these files on main, then says so.
+    fn replayed(
+        &self,
+        pointer: &wire::ReplayPointer,
+        edits: &[(&str, Option<&str>)],
+    ) -> Result<repo::Accepted, Refusal> {
+        self.fetch();
+        let offered = {
+            let mut world = self.world.borrow_mut();
+            let main = world.main().unwrap();
+            let head = world.commit(&[main], edits, "replayed");
+            let mut proposal = world.proposal(pointer.change.as_str(), "nobody", head);
+            (proposal.via, proposal.replay_of) = (Via::Replay, Some(pointer.version));
+            let contents = proposal.edits.iter().filter_map(|edit| edit.theirs).map(|entry| entry.id);
+            proposal.contents =
+                contents.map(|id| (id, Base64(world.store.get(&id).unwrap().data.clone()))).collect();
+            world.call(&repo::Submit { items: vec![proposal], token: None }).unwrap().results.remove(0)
+        };
+        let end = match &offered {
+            Ok(accepted) => ReplayEnd::Proposed { version: accepted.version },
+            Err(refusal) => ReplayEnd::Failed { why: refusal.to_string() },
+        };
+        let wire::ReplayPointer { repo, lane, change, version, replay } = pointer.clone();
+        let cost = Cost { calls: 1, micro_usd: 7, ..Cost::default() };
+        self.call(&wire::EndReplay { repo, lane, change, version, replay, end, cost }).unwrap();
+        offered
+    }
+}
+
+/// `change-late` collides with `change-first`, which has landed.
+fn collided() -> (Yard, wire::ReplayPointer) {
+    let mut yard = Yard::replaying(&[("a", "1\n2\n3\n")]);
+    yard.submit("change-first", &[("a", Some("1\ntwo\n3\n"))]);
+    yard.submit("change-late", &[("a", Some("1\nzwei\n3\n")), ("b", Some("new\n"))]);
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    let replays = yard.replays();
+    let early = yard.job(&replays[0]);
+    assert!(early.is_none(), "the one that was prepared while the rival was tested is over");
+    let last = replays.last().unwrap().clone();
+    (yard, last)
+}
+
+#[test]
+fn what_a_model_makes_of_a_collided_change_lands_as_its_next_version_with_its_note() {
+    let (mut yard, pointer) = collided();
+    let job = yard.job(&pointer).unwrap();
+    assert_eq!(
+        (job.early, job.rivals.as_slice()),
+        (false, [ChangeId::new("change-first").unwrap()].as_slice())
+    );
+    assert_eq!(Some(job.commit), yard.world.borrow().main(), "on newest main");
+    yard.restart();
+    yard.hint().unwrap();
+    yard.drive().unwrap();
+    yard.replayed(&pointer, &[("a", Some("1\ntwo zwei\n3\n")), ("b", Some("new\n"))]).unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.titles(), ["do change-first", "do change-late"]);
+    assert_eq!(yard.cloned("main:a"), "1\ntwo zwei\n3\n");
+    assert!(yard.job(&pointer).is_none());
+}
+
+#[test]
+fn a_replay_that_touches_another_path_or_comes_late_changes_nothing() {
+    let (mut yard, pointer) = collided();
+    let outside = yard.replayed(&pointer, &[("a", Some("x\n")), ("evil", Some("x\n"))]);
+    assert!(matches!(outside, Err(Refusal::OutsideReview { .. })), "{outside:?}");
+    yard.settle(&|_| green()).unwrap();
+    let status = yard.status();
+    assert_eq!(status.entries[0].stage, Stage::NeedsAuthor, "{status:?}");
+    assert!(status.entries[0].reason.contains("which was not reviewed"), "{status:?}");
+
+    let (mut yard, pointer) = collided();
+    yard.fetch();
+    yard.submit("change-late", &[("b", Some("by its author\n"))]);
+    let late = yard.replayed(&pointer, &[("a", Some("x\n"))]);
+    assert!(matches!(late, Err(Refusal::LateReplay { .. })), "{late:?}");
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.cloned("main:b"), "by its author\n");
+    assert_eq!(yard.cloned("main:a"), "1\ntwo\n3\n");
+}
+
+#[test]
+fn a_lost_call_of_a_replay_costs_time_only() {
+    for how in [Fails::Before, Fails::After] {
+        let mut yard = Yard::replaying(&[("a", "1\n")]);
+        yard.submit("change-first", &[("a", Some("2\n"))]);
+        yard.hint().unwrap();
+        yard.settle(&|_| green()).unwrap();
+        yard.submit_on_start("change-late", "a", "3\n");
+        yard.hint().unwrap();
+        let mut told = Vec::new();
+        for _ in 0..30 {
+            yard.world.borrow().wired.faults.fail_next(how);
+            yard.drive().unwrap();
+            told.extend(yard.replays());
+            yard.now = yard.now.plus(5_000);
+        }
+        yard.world.borrow().wired.faults.fail_never();
+        yard.now = yard.now.plus(70_000);
+        yard.hint().unwrap();
+        yard.drive().unwrap();
+        told.extend(yard.replays());
+        told.dedup();
+        assert_eq!(told.len(), 1, "{how:?}: one replay, however often it was told: {told:?}");
+        yard.replayed(&told[0], &[("a", Some("23\n"))]).unwrap();
+        yard.settle(&|_| green()).unwrap();
+        assert_eq!(yard.cloned("main:a"), "23\n");
+    }
 }

@@ -23,8 +23,6 @@ impl Lane {
                     self.main_moved(&format!("lane {} landed on main", request.key.lane));
                 }
                 for change in &request.changes {
-                    let paths = change.edits.iter().take(TOUCHED_PATHS_MAX).map(|edit| edit.path.clone());
-                    self.touch(&change.change, paths.collect());
                     self.end_landed(&change.change, change.commit);
                 }
             }
@@ -157,6 +155,10 @@ impl Lane {
     }
 
     fn end_landed(&mut self, change: &ChangeId, commit: ObjectId) {
+        if let Some(entry) = self.entries.get(change) {
+            let paths = entry.row.edits.iter().take(TOUCHED_PATHS_MAX).map(|edit| edit.path.clone());
+            self.touch(change, paths.collect());
+        }
         self.drop_entry(change);
         self.wanted.remove(change);
         for entry in self.entries.values_mut() {

@@ -25,7 +25,9 @@ use crate::call::Object;
 use crate::native::{MemoryBlobs, MemoryIndex, NativeSql, Wired, block_on};
 
 pub const SECRET: &str = "a secret of the platform";
-pub const CONFIG: &str = "[checks]\ncommand = \"make test\"\njunit = \"report.xml\"\n";
+/// No model is asked but in the stories about models.
+pub const CONFIG: &str =
+    "[checks]\ncommand = \"make test\"\njunit = \"report.xml\"\n\n[replay]\nby_model = false\n";
 
 pub struct Native;
 
@@ -47,6 +49,8 @@ pub struct World {
     pub admin: bool,
     /// Packs are made without this object.
     pub without: Option<ObjectId>,
+    /// Main's first commit.
+    pub start: ObjectId,
     n: u64,
 }
 
@@ -90,6 +94,7 @@ impl World {
             now: Millis(1000),
             admin: true,
             without: None,
+            start: ObjectId::ZERO,
             n: 0,
         };
         let create = wire::Create {
@@ -111,6 +116,7 @@ impl World {
         all.extend(files.iter().map(|(path, text)| (*path, Some(*text))));
         let head = world.commit(&[], &all, "first");
         world.push("refs/heads/main", None, Some(head), &[head]).unwrap();
+        world.start = head;
         (world, head)
     }
 

@@ -18,7 +18,11 @@ fn collided() -> Yard {
     let mut yard = Yard::new(|content, _| if has(content, "bad") { red("t") } else { green() });
     yard.replay = ReplayPolicy::default();
     yard.submit("late");
-    yard.fact(yard_common::Fact::HoldSet { change: change("late"), reason: Some("wait".into()), by: String::new() });
+    yard.fact(yard_common::Fact::HoldSet {
+        change: change("late"),
+        reason: Some("wait".into()),
+        by: String::new(),
+    });
     yard.collides.insert((change("rival"), change("late")));
     yard.submit("rival");
     yard.settle();
@@ -41,6 +45,7 @@ fn a_change_that_collides_is_asked_of_the_model_once_and_lands_as_its_next_versi
     let job = yard.job(&pointer).unwrap();
     assert!(!job.early && matches!(job.cause, Cause::Collision { .. }));
     assert_eq!(job.onto.0, yard.head().0, "redone on newest main");
+    assert!(job.rivals.is_empty(), "the rival of this story touches another path");
     yard.restart();
     yard.settle();
     assert_eq!(yard.asked.len(), 1, "a restart asks nothing twice");
