@@ -109,20 +109,9 @@ fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<Cha
                 told.push(("queued", None, format!("attempt {attempt} did not land: {refusal}")));
             }
         }
-        LaneFact::ReplayBegan { change, early: None, .. } | LaneFact::NotReplayed { change, .. } => {
-            told.push((kind_of(brain, change), Some(change.clone()), String::new()));
+        LaneFact::ReplayBegan { .. } | LaneFact::ReplayEnded { .. } | LaneFact::NotReplayed { .. } => {
+            tell_replay(brain, fact, told);
         }
-        LaneFact::ReplayEnded { change, replay, end, .. } => {
-            let text = match end {
-                ReplayEnd::Proposed { version } => format!("replay {replay} is offered as version {version}"),
-                ReplayEnd::Prepared => format!("replay {replay} is prepared"),
-                ReplayEnd::Failed { .. } => String::new(),
-            };
-            told.push((kind_of(brain, change), Some(change.clone()), text));
-        }
-        LaneFact::ReplayBegan { early: Some(_), .. }
-        | LaneFact::ReplaysAsked { .. }
-        | LaneFact::ReplayLost { .. } => {}
         LaneFact::MainAgain { .. } => told.push(("main", None, "main is tried again".into())),
         LaneFact::Read { .. }
         | LaneFact::Known { .. }
@@ -130,12 +119,32 @@ fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<Cha
         | LaneFact::Renewed { .. }
         | LaneFact::LeaseLost { .. }
         | LaneFact::Late { .. }
+        | LaneFact::ReplaysAsked { .. }
+        | LaneFact::ReplayLost { .. }
         | LaneFact::OnMain { .. }
         | LaneFact::Expiring { .. }
         | LaneFact::MainBad { .. }
         | LaneFact::Noted { .. }
         | LaneFact::CloseRefused { .. } => {}
     }
+}
+
+fn tell_replay(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<ChangeId>, String)>) {
+    let (change, text) = match fact {
+        LaneFact::ReplayBegan { change, early: None, .. } | LaneFact::NotReplayed { change, .. } => {
+            (change, String::new())
+        }
+        LaneFact::ReplayEnded { change, replay, end, .. } => {
+            let text = match end {
+                ReplayEnd::Proposed { version } => format!("replay {replay} is offered as version {version}"),
+                ReplayEnd::Prepared => format!("replay {replay} is prepared"),
+                ReplayEnd::Failed { .. } => String::new(),
+            };
+            (change, text)
+        }
+        _ => return,
+    };
+    told.push((kind_of(brain, change), Some(change.clone()), text));
 }
 
 fn kind_of(brain: &Brain, change: &ChangeId) -> &'static str {
