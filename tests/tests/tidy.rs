@@ -14,7 +14,7 @@ const FILE_LINES_MAX: usize = 550;
 const LINE_CHARS_MAX: usize = 120;
 
 /// What each crate may name among ours: compile-time arrows never turn back, wings never go sideways.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("yard-common", &[]),
     ("yard-git", &["yard-common"]),
     ("yard-rules", &["yard-common"]),
@@ -22,6 +22,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("yard-merge", &["yard-common", "yard-git", "yard-rules"]),
     ("yard-landing", &["yard-common", "yard-git"]),
     ("yard-queue", &["yard-common", "yard-git", "yard-merge"]),
+    ("yard-replay", &["yard-common"]),
     ("yard-wire", &["yard-common"]),
     ("yard-objects", &["yard-common", "yard-git", "yard-merge", "yard-landing", "yard-queue", "yard-wire"]),
     (
@@ -33,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "yard-merge",
             "yard-landing",
             "yard-queue",
+            "yard-replay",
             "yard-wire",
             "yard-objects",
         ],
