@@ -200,6 +200,14 @@ impl Ancestry {
     }
 }
 
+impl Ancestry {
+    /// Does no log know any commit?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|history| history.borrow().commits.is_empty())
+    }
+}
+
 fn links(commit: &CommitInfo) -> CommitLinks {
     CommitLinks { tree: commit.tree, parents: commit.parents.clone(), committed_at: commit.seconds }
 }

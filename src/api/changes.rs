@@ -1,8 +1,9 @@
 //! What people and agents do to changes and to landing as a whole.
 
-use yard_common::{ChangeId, Fence, IdempotencyKey, LaneName, Refusal};
+use yard_common::{ChangeId, Fence, ForkName, IdempotencyKey, LaneName, Refusal};
 use yard_objects::Calls as _;
 use yard_wire::api::{Approval, ClaimReply, NewClaim, Reason};
+use yard_wire::key::ClientKey;
 use yard_wire::names::{self, Remote};
 use yard_wire::repository::{Act, Do};
 
@@ -58,14 +59,25 @@ fn fence(call: &Call<'_>) -> Result<Fence, Refusal> {
 
 pub(super) async fn act<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
     let (repo, bearer, act) = (call.repo()?, call.bearer()?, act_of(call)?);
-    let key = match call.route.verb {
-        Verb::Post => call.key()?,
+    let chosen = match call.route.verb {
+        Verb::Post => Some(ClientKey::new(call.key()?, &bearer.claims, bearer.claims.fork.as_ref())),
+        _ => None,
+    };
+    let key = match &chosen {
+        Some(chosen) => chosen.stored(None)?,
         // A DELETE is the same each time it is asked.
-        _ => IdempotencyKey::new(format!("release-{}", call.text("fence")))?,
+        None => {
+            let fork = bearer.claims.fork.as_ref().map_or("-", ForkName::as_str);
+            IdempotencyKey::new(format!("release-{}/{fork}", call.text("fence")))?
+        }
     };
     let ask =
         Do { key, act, fork: bearer.claims.fork.clone(), admin: bearer.is_admin(&repo), by: bearer.name() };
-    let fence = event.calls().call(&names::repository(&Remote::parent(repo.clone())), &ask).await?;
+    let done = event.calls().call(&names::repository(&Remote::parent(repo.clone())), &ask).await;
+    let fence = done.map_err(|refusal| match &chosen {
+        Some(chosen) => chosen.named(refusal),
+        None => refusal,
+    })?;
     event.hint(&repo, LaneName::new(names::DEFAULT_LANE)?);
     match (call.route.endpoint, fence) {
         (E::Claim, Some(fence)) => Ok(Answer::json(&ClaimReply { fence })),

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use yard_common::bytes::Base64;
 use yard_common::submission::{RowEdit, Via};
-use yard_common::{ForkName, IdempotencyKey, ObjectId, RefName, Refusal, RepoName};
+use yard_common::{ForkName, IdempotencyKey, ObjectId, Refusal, RepoName};
 use yard_git::{Kind, Object, Objects as _, ReadError, RunningTree};
 use yard_objects::Calls as _;
 use yard_wire::api::{ApiChange, SubmitChanges, SubmitReply, SubmitResult};
+use yard_wire::key::ClientKey;
 use yard_wire::names::{self, Remote};
 use yard_wire::problem::Problem;
-use yard_wire::repository::{Accepted, Prepare, PrepareReply, Proposal, Resolve, Submit};
+use yard_wire::repository::{Accepted, Offered, Prepare, PrepareReply, Proposal, Submit};
 
 use super::{Call, Event, Platform};
+use crate::auth::Bearer;
 use crate::hand::{Hand, Lacking};
 use crate::respond::Answer;
 use crate::store::Store;
@@ -30,6 +32,7 @@ type Outcome = Result<Accepted, Refusal>;
 
 struct Ask {
     key: IdempotencyKey,
+    request: String,
     change: ApiChange,
     base: ObjectId,
 }
@@ -42,23 +45,20 @@ struct Base {
 
 pub(super) async fn submit<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
     let asked: SubmitChanges = call.body()?;
-    let (repo, bearer, key) = (call.repo()?, call.bearer()?, call.key()?);
+    let (repo, bearer) = (call.repo()?, call.bearer()?);
     let fork = bearer.acting_fork(asked.fork)?;
+    let key = ClientKey::new(call.key()?, &bearer.claims, fork.as_ref());
     if asked.changes.is_empty() || asked.changes.len() > CHANGES_MAX {
         return Err(Refusal::Invalid { why: format!("a request offers 1 to {CHANGES_MAX} changes") });
     }
-    let main = match asked.changes.iter().any(|change| change.base.is_none()) {
-        true => main(event, &repo).await?,
-        false => None,
-    };
-    let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
-    let mut todo: BTreeMap<usize, Ask> = BTreeMap::new();
-    for (n, change) in asked.changes.into_iter().enumerate() {
-        let key = IdempotencyKey::new(format!("{key}-{n}"))?;
-        match (build::check(&change), change.base.or(main)) {
-            (Ok(()), Some(base)) => drop(todo.insert(n, Ask { key, change, base })),
-            (Ok(()), None) => drop(outcomes.insert(n, Err(Refusal::NoBase))),
-            (Err(refusal), _) => drop(outcomes.insert(n, Err(refusal))),
+    let (mut outcomes, mut todo) = (BTreeMap::new(), BTreeMap::new());
+    let (answers, main) = offered(event, &repo, bearer, &asked.changes, (&key, fork.as_ref())).await?;
+    for (n, (change, (stored, request, answer))) in asked.changes.into_iter().zip(answers).enumerate() {
+        match (answer, build::check(&change), change.base.or(main)) {
+            (Some(answer), ..) => drop(outcomes.insert(n, answer)),
+            (None, Ok(()), Some(base)) => drop(todo.insert(n, Ask { key: stored, request, change, base })),
+            (None, Ok(()), None) => drop(outcomes.insert(n, Err(Refusal::NoMain))),
+            (None, Err(refusal), _) => drop(outcomes.insert(n, Err(refusal))),
         }
     }
     for left in (0..TRIES).rev() {
@@ -75,16 +75,26 @@ pub(super) async fn submit<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Re
     }
     let results = outcomes.into_values().map(|outcome| match outcome {
         Ok(accepted) => SubmitResult::Accepted(accepted),
-        Err(refusal) => SubmitResult::Refused(Problem::from(refusal)),
+        Err(refusal) => SubmitResult::Refused(Problem::from(key.named(refusal))),
     });
     Ok(Answer::json(&SubmitReply { results: results.collect() }))
 }
 
-/// Main's commit; `None` while the repository is empty.
-async fn main<P: Platform>(event: &Event<P>, repo: &RepoName) -> Result<Option<ObjectId>, Refusal> {
-    let object = names::repository(&Remote::parent(repo.clone()));
-    let resolved = event.calls().call(&object, &Resolve { names: vec![RefName::new("HEAD")?] }).await?;
-    Ok(resolved.into_iter().next().flatten())
+/// The stored key of each change with its digest and the answer it has got, and main's commit.
+async fn offered<P: Platform>(
+    event: &Event<P>,
+    repo: &RepoName,
+    bearer: &Bearer,
+    changes: &[ApiChange],
+    (key, fork): (&ClientKey, Option<&ForkName>),
+) -> Result<(Vec<(IdempotencyKey, String, Option<Outcome>)>, Option<ObjectId>), Refusal> {
+    let keys = changes.iter().enumerate();
+    let keys = keys.map(|(n, change)| Ok((key.stored(Some(n))?, change.digest(fork))));
+    let keys: Vec<(IdempotencyKey, String)> = keys.collect::<Result<_, Refusal>>()?;
+    let asked = Offered { keys: keys.clone(), token: Some(bearer.id().clone()) };
+    let reply = event.calls().call(&names::repository(&Remote::parent(repo.clone())), &asked).await?;
+    let answers = keys.into_iter().zip(reply.answers);
+    Ok((answers.map(|((stored, request), answer)| (stored, request, answer)).collect(), reply.main))
 }
 
 /// One attempt: one `prepare` for each distinct base, one `submit` for all.
@@ -228,6 +238,7 @@ fn readable_config(edits: &[RowEdit], contents: &[(ObjectId, Base64)]) -> Result
 fn assemble(base: &Base, ask: &Ask, fork: Option<&ForkName>, built: Built, measured: Measured) -> Proposal {
     Proposal {
         key: ask.key.clone(),
+        request: Some(ask.request.clone()),
         change: ask.change.change.clone(),
         new_change: ask.change.new_change,
         fork: fork.cloned(),

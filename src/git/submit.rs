@@ -109,6 +109,9 @@ async fn read_head<P: Platform>(
 
 /// The commits below the head that the parent repository does not have.
 fn unknown_to(parent: &Ancestry, graph: &Ancestry, head: ObjectId) -> Result<Vec<CommitInfo>, Refusal> {
+    if parent.is_empty() {
+        return Err(Refusal::NoMain);
+    }
     let (mut out, mut seen, mut stack) = (Vec::new(), BTreeSet::new(), vec![(head, false)]);
     while let Some((id, opened)) = stack.pop() {
         if parent.commit(&id).is_some() {
@@ -260,6 +263,7 @@ async fn propose<P: Platform>(
     readable_config(&measured.edits, store, hand).await?;
     Ok(Proposal {
         key: IdempotencyKey::new(format!("submit-{}", session.id))?,
+        request: None,
         change: offer.change,
         new_change: offer.new_change,
         fork: session.remote.fork.clone(),
@@ -277,7 +281,7 @@ async fn propose<P: Platform>(
         takes_back: measured.takes_back,
         reverts: offer.reverts,
         intent: offer.intent,
-        warnings: Vec::new(),
+        warnings: offer.warnings,
         contents: Vec::new(),
         packs: head.packs.clone(),
     })

@@ -16,6 +16,8 @@ pub struct Offer {
     pub reverts: Vec<ChangeId>,
     /// What was asked.
     pub intent: Intent,
+    /// What the author should know.
+    pub warnings: Vec<String>,
 }
 
 /// The push options that a submission takes.
@@ -62,9 +64,34 @@ pub fn offer(
             offer.intent.co_authors.push(author);
         }
     }
+    offer.warnings.extend(absorbed(&message.change_ids, older));
     apply_options(&mut offer, options)?;
     check_size(&offer.intent)?;
     Ok(offer)
+}
+
+/// Commits below the head that carry Change-Ids of their own, as Gerrit's hook writes them: there each
+/// would be a change, here the push is one.
+fn absorbed(own: &[String], older: &[(Signature, String)]) -> Option<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for id in older.iter().flat_map(|(_, text)| message::read(text).change_ids) {
+        if !own.contains(&id) && !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    if ids.is_empty() {
+        return None;
+    }
+    let more = match ids.len().saturating_sub(5) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    ids.truncate(5);
+    Some(format!(
+        "one push is one change: this one also took in the commits of {}{more}. To offer each as a change of its \
+         own, push them one by one, the oldest first: git push origin COMMIT:refs/for/main",
+        ids.join(", ")
+    ))
 }
 
 fn apply_options(offer: &mut Offer, options: &[String]) -> Result<(), Refusal> {
@@ -127,6 +154,18 @@ mod tests {
         assert_eq!(offer.intent.notes, ["first", "second", "noted"]);
         assert_eq!(offer.intent.co_authors, ["N <b@x>"]);
         assert_eq!(reason(&options).unwrap(), "x");
+    }
+
+    #[test]
+    fn other_change_ids_below_the_head_are_told() {
+        let ask = |older: &[&str]| {
+            let older: Vec<_> = older.iter().map(|text| (someone("a@x"), (*text).to_owned())).collect();
+            offer((&someone("a@x"), "top\n\nChange-Id: Itop12345"), &older, None, &[]).unwrap().warnings
+        };
+        assert!(ask(&["plain", "fix\n\nChange-Id: Itop12345"]).is_empty(), "the own id is no other");
+        let told = ask(&["one\n\nChange-Id: Ione12345", "two\n\nChange-Id: Itwo12345", "again\n\nChange-Id: Ione12345"]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("of Ione12345, Itwo12345. "), "{told:?}");
     }
 
     #[test]

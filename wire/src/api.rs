@@ -32,6 +32,7 @@
 //! Every POST takes an `Idempotency-Key` header. Every error is a [`crate::problem::Problem`].
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use yard_common::bytes::Base64;
 use yard_common::fact::Fact;
 use yard_common::intent::Intent;
@@ -165,6 +166,18 @@ pub struct ApiChange {
     #[serde(default)]
     pub reverts: Vec<ChangeId>,
 }
+impl ApiChange {
+    /// A digest of the change as `fork` offers it, in hex: what an idempotency key is bound to.
+    #[must_use]
+    pub fn digest(&self, fork: Option<&ForkName>) -> String {
+        let mut digest = Sha256::new();
+        digest.update(fork.map_or("", ForkName::as_str));
+        digest.update("\n");
+        digest.update(serde_json::to_vec(self).unwrap_or_default());
+        yard_common::hex(&digest.finalize())
+    }
+}
+
 /// Offers changes; each stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

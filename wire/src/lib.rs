@@ -8,6 +8,7 @@
 
 pub mod api;
 pub mod board;
+pub mod key;
 pub mod lane;
 pub mod method;
 pub mod names;

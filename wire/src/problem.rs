@@ -50,6 +50,7 @@ pub fn class(refusal: &Refusal) -> (u16, &'static str, bool) {
         Refusal::Landed { .. } => (409, "landed", false),
         Refusal::ChangeWithdrawn { .. } => (409, "withdrawn", false),
         Refusal::NoBase => (422, "no base", false),
+        Refusal::NoMain => (409, "empty repository", false),
         Refusal::RebaseNeeded { .. } => (409, "rebase needed", false),
         Refusal::WaitingCycle { .. } => (409, "waiting cycle", false),
         Refusal::BuiltOnWithdrawn { .. } => (409, "built on withdrawn work", false),
@@ -77,6 +78,49 @@ pub fn class(refusal: &Refusal) -> (u16, &'static str, bool) {
     }
 }
 
+/// What is wrong and what to do, in the API's own terms where the refusal's sentence names git commands.
+fn detail(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::NoBase => "the base is no commit of this repository: send as base a commit of main, or the head of \
+             an open change, or none for main as it is"
+            .into(),
+        Refusal::RebaseNeeded { commits, .. } => format!(
+            "the base stands on {} commits that do not merge cleanly: read the files of main anew, make the \
+             edits there, and send main's commit as base",
+            commits.len()
+        ),
+        Refusal::WaitingCycle { cycle } => {
+            let cycle: Vec<String> = cycle.iter().map(ToString::to_string).collect();
+            format!("these changes would wait for each other: {}: base one of them on main", cycle.join(", "))
+        }
+        Refusal::BuiltOnWithdrawn { change, commit } => {
+            format!("base {commit} belongs to the withdrawn change {change}: make the edits on main's commit")
+        }
+        Refusal::ContainedIn { change } => {
+            format!("this is part of your open change {change}: send it as that change's next version: \"change\": \"{change}\"")
+        }
+        Refusal::WhichChange { open, path } => format!(
+            "your open change {open} also touches {path}: say which is meant. New version of it: \"change\": \
+             \"{open}\"; another change: \"new_change\": true, best with that change's head as \"base\""
+        ),
+        Refusal::StaleTree { landings, paths } => {
+            let shown: Vec<String> = paths.iter().take(10).map(ToString::to_string).collect();
+            format!(
+                "these edits look like main {landings} landings before the base and would take back {}: read the \
+                 files of the base anew, or declare the changes that are to be reverted in \"reverts\"",
+                shown.join(", ")
+            )
+        }
+        Refusal::ChangeWithdrawn { change } => {
+            format!("change {change} was withdrawn: send the work without \"change\", or under a new one")
+        }
+        Refusal::Landed { change, commit } => format!(
+            "change {change} has landed as {commit}: make a new change on top: no \"change\", that commit as \"base\""
+        ),
+        other => other.to_string(),
+    }
+}
+
 impl From<Refusal> for Problem {
     fn from(reason: Refusal) -> Self {
         let (status, title, retryable) = class(&reason);
@@ -88,7 +132,7 @@ impl From<Refusal> for Problem {
             kind: format!("/problems/{}", title.replace(['\'', ','], "").replace(' ', "-")),
             title: title.to_owned(),
             status,
-            detail: reason.to_string(),
+            detail: detail(&reason),
             retryable,
             retry_after,
             reason,
@@ -99,6 +143,29 @@ impl From<Refusal> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_api_caller_is_told_fields_and_no_git_commands() {
+        let change = yard_common::ChangeId::new("Iabcdefgh").unwrap();
+        let path = yard_common::RepoPath::new("a").unwrap();
+        let commit = yard_common::ObjectId::ZERO;
+        let all = [
+            Refusal::NoBase,
+            Refusal::RebaseNeeded { commits: vec![commit], paths: vec![path.clone()] },
+            Refusal::WaitingCycle { cycle: vec![change.clone()] },
+            Refusal::BuiltOnWithdrawn { change: change.clone(), commit },
+            Refusal::ContainedIn { change: change.clone() },
+            Refusal::WhichChange { open: change.clone(), path: path.clone() },
+            Refusal::StaleTree { landings: 2, paths: vec![path] },
+            Refusal::ChangeWithdrawn { change: change.clone() },
+            Refusal::Landed { change, commit },
+        ];
+        for refusal in all {
+            let detail = Problem::from(refusal).detail;
+            let git = ["git ", "push", "amend", "rebase", "trailer"].iter().find(|word| detail.contains(**word));
+            assert!(git.is_none(), "{git:?} in {detail}");
+        }
+    }
 
     #[test]
     fn a_problem_keeps_the_typed_refusal_through_json() {

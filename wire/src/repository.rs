@@ -231,6 +231,9 @@ method!(Prepare, "prepare", PrepareReply);
 pub struct Proposal {
     /// The caller's key.
     pub key: IdempotencyKey,
+    /// A digest of the caller's whole request, where the key is bound to that.
+    #[serde(default)]
+    pub request: Option<String>,
     /// The change, if its id was given.
     pub change: Option<ChangeId>,
     /// `-o new-change`: it is another change although it overlaps with an open one.
@@ -305,6 +308,25 @@ pub struct SubmitReply {
     pub lanes: Vec<LaneName>,
 }
 method!(Submit, "submit", SubmitReply);
+
+/// What these keys were answered before, and where main stands: asked before anything is prepared, so that
+/// a repeated request gets its answer although main has moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offered {
+    /// The callers' keys with the digests of their requests.
+    pub keys: Vec<(IdempotencyKey, String)>,
+    /// The bearer's token id.
+    pub token: Option<TokenId>,
+}
+/// Answers in the order of the keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedReply {
+    /// `None`: the key is new.
+    pub answers: Vec<Option<Result<Accepted, Refusal>>>,
+    /// Main; `None` while the repository is empty.
+    pub main: Option<ObjectId>,
+}
+method!(Offered, "offered", OfferedReply);
 
 /// Facts after a place, and the world as it is now: a lane's one read per train.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -194,6 +194,7 @@ impl<P: Platform> Repository<P> {
             "stage" => answer!(wire::Stage, |asked: wire::Stage| self.stage(&asked, now)),
             "push" => reply::<wire::Push>(&self.push(request(body)?, now).await?),
             "prepare" => answer!(wire::Prepare, |asked: wire::Prepare| self.prepare(&asked)),
+            "offered" => answer!(wire::Offered, |asked: wire::Offered| self.offered(&asked)),
             "submit" => answer!(wire::Submit, |asked| self.submit(asked, now)),
             "pull" => answer!(wire::Pull, |asked: wire::Pull| self.pull(&asked, now)),
             "contents" => answer!(wire::Contents, |asked: wire::Contents| self.contents(&asked)),

@@ -7,7 +7,7 @@ use yard_common::bytes::Base64;
 use yard_common::limits::CANDIDATE_PACK_BYTES_MAX;
 use yard_common::submission::{Base, CommitNode, Submission};
 use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal};
-use yard_landing::accept::{Proposal, accept};
+use yard_landing::accept::{Proposal, accept, answered};
 use yard_landing::base::{Bases, base_of_new, find_base};
 use yard_landing::decision::Stop;
 use yard_landing::{Decision, Ledger as _, SubmissionAnswer};
@@ -43,6 +43,9 @@ impl<P: Platform> Repository<P> {
     pub(super) fn prepare(&self, asked: &wire::Prepare) -> Result<wire::PrepareReply, Refusal> {
         self.parent_only()?;
         let ledger = self.ledger()?;
+        if ledger.main().is_none() {
+            return Err(Refusal::NoMain);
+        }
         let (change, fork) = (asked.change.as_ref(), asked.fork.as_ref());
         let found = if asked.is_base {
             base_of_new(&ledger, asked.head, change, fork)
@@ -85,6 +88,26 @@ impl<P: Platform> Repository<P> {
             waits_for: bases.waits_for.clone(),
             mains_before: bases.mains_before.iter().map(|main| main.tree).collect(),
         })
+    }
+
+    /// The answers that keys have got, and main.
+    pub(super) fn offered(&self, asked: &wire::Offered) -> Result<wire::OfferedReply, Refusal> {
+        self.not_revoked(asked.token.as_ref())?;
+        self.parent_only()?;
+        let ledger = self.ledger()?;
+        ledger.prefetch_answers("submission", &asked.keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
+        let answers = asked.keys.iter().map(|(key, content)| {
+            Some(match answered(&ledger, key, content) {
+                Ok(None) => return None,
+                Ok(Some(SubmissionAnswer::Accepted { change, version })) => {
+                    ledger.row(&change, version).map(|row| accepted(&row)).ok_or_else(|| unknown(None))
+                }
+                Ok(Some(SubmissionAnswer::Refused(refusal))) | Err(refusal) => Err(refusal),
+            })
+        });
+        let answers = answers.collect();
+        ledger.check()?;
+        Ok(wire::OfferedReply { answers, main: ledger.scalars.main })
     }
 
     /// Decides on proposals, each by itself, and stores all by one block.
@@ -136,6 +159,7 @@ impl<P: Platform> Repository<P> {
         self.not_dead(&item.packs.iter().map(|pack| &pack.pack.key).collect::<Vec<_>>())?;
         let proposal = Proposal {
             key: item.key.clone(),
+            request: item.request.clone(),
             change: item.change.clone(),
             new_change: item.new_change,
             replay_of: item.replay_of,

@@ -136,6 +136,8 @@ pub enum Refusal {
     },
     /// No known commit is an ancestor of the head.
     NoBase,
+    /// The repository is empty: there is nothing that a change could be measured from.
+    NoMain,
     /// The head stands on several known commits whose trees do not merge cleanly.
     RebaseNeeded {
         /// The known commits.
@@ -351,6 +353,10 @@ impl Refusal {
             Self::NoBase => f.write_str(
                 "no commit of this repository is an ancestor of the pushed head: fetch main and rebase onto it",
             ),
+            Self::NoMain => f.write_str(
+                "the repository is empty, so there is nothing to land a change on: an admin first pushes its main \
+                 (git push URL HEAD:refs/heads/main); then offer the change on top of it",
+            ),
             Self::RebaseNeeded { commits, paths } => write!(
                 f,
                 "the head stands on {}, which do not merge cleanly ({}): run git rebase main",
@@ -466,6 +472,7 @@ mod tests {
             Refusal::Landed { change: change.clone(), commit: id },
             Refusal::ChangeWithdrawn { change: change.clone() },
             Refusal::NoBase,
+            Refusal::NoMain,
             Refusal::RebaseNeeded { commits: vec![id], paths: vec![path.clone()] },
             Refusal::WaitingCycle { cycle: changes },
             Refusal::BuiltOnWithdrawn { change: change.clone(), commit: id },

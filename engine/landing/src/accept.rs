@@ -29,6 +29,9 @@ const _: () = assert!(2 * ROW_BYTES_MAX < limits::FACT_BYTES_MAX);
 pub struct Proposal {
     /// The caller's key.
     pub key: IdempotencyKey,
+    /// A digest of the whole request, where the caller's host made one: the key is bound to it, and not to
+    /// the head, which the same request builds anew on another main.
+    pub request: Option<String>,
     /// The change, if its id was given.
     pub change: Option<ChangeId>,
     /// It is another change although its id or its paths say otherwise.
@@ -72,6 +75,9 @@ impl Proposal {
     /// A digest of what the caller sent (not of what preparing found), in hex.
     #[must_use]
     pub fn content(&self) -> String {
+        if let Some(request) = &self.request {
+            return request.clone();
+        }
         let text = format!(
             "{:?}\n{:?}\n{}\n{:?}\n{}\n{:?}\n",
             self.fork, self.change, self.new_change, self.replay_of, self.head, self.reverts

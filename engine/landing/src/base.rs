@@ -123,6 +123,9 @@ fn bases(
         }
     }
     let trees: Vec<ObjectId> = commits.iter().filter_map(|id| graph.info(id)).map(|info| info.tree).collect();
+    if commits.is_empty() && ledger.main().is_none() {
+        return Err(Refusal::NoMain.into());
+    }
     if commits.is_empty() || trees.len() != commits.len() {
         return Err(Refusal::NoBase.into());
     }

@@ -55,6 +55,41 @@ fn refusals_are_kept_under_their_key_and_do_not_touch_the_others() {
 }
 
 #[test]
+fn a_key_is_answered_by_its_request_before_anything_is_prepared() {
+    let (mut world, first) = World::with(&[("a", "1"), ("b", "1")]);
+    let head = world.commit(&[first], &[("a", Some("2"))], "work");
+    let mut proposal = world.proposal("change-one", "a1", head);
+    proposal.request = Some("digest-1".into());
+    let mut empty = world.proposal("change-two", "a1", head);
+    empty.request = Some("digest-2".into());
+    empty.edits.clear();
+    let keys = [proposal.key.clone(), empty.key.clone(), key("new")];
+    let items = vec![proposal.clone(), empty];
+    let results = world.call(&wire::Submit { items, token: None }).unwrap().results;
+    let ask = |contents: [&str; 3]| wire::Offered {
+        keys: keys.iter().cloned().zip(contents.map(str::to_owned)).collect(),
+        token: None,
+    };
+    let asked = world.call(&ask(["digest-1", "digest-2", "digest-3"])).unwrap();
+    assert_eq!(asked.main, Some(first));
+    assert_eq!(asked.answers, [Some(results[0].clone()), Some(Err(Refusal::NoEdits)), None]);
+    let other = world.call(&ask(["digest-9", "digest-2", "digest-3"])).unwrap();
+    assert!(matches!(other.answers[0], Some(Err(Refusal::KeyReused { .. }))));
+    // The same request makes another head once main has moved: its key's answer is still the first.
+    proposal.head = first;
+    let again = world.call(&wire::Submit { items: vec![proposal], token: None }).unwrap().results;
+    assert_eq!(again[0], results[0]);
+}
+
+#[test]
+fn an_empty_repository_says_that_main_comes_first() {
+    let world = World::empty();
+    let head = yard_common::ObjectId([7; 20]);
+    let prepare = wire::Prepare { commits: vec![], head, is_base: true, change: None, fork: fork("a1") };
+    assert_eq!(world.call(&prepare), Err(Refusal::NoMain));
+}
+
+#[test]
 fn contents_of_an_api_submission_wait_here_and_no_ref_names_its_head() {
     let (mut world, first) = World::with(&[("a", "1")]);
     let head = world.commit(&[first], &[("a", Some("by api"))], "work");

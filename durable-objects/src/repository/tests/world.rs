@@ -271,6 +271,7 @@ impl World {
         let n = self.n;
         wire::Proposal {
             key: key(&format!("submit-{n}")),
+            request: None,
             change: Some(ChangeId::new(id).unwrap()),
             new_change: false,
             fork: fork(by),

@@ -477,6 +477,7 @@ impl World {
         });
         Proposal {
             key: IdempotencyKey::new(push.key.clone()).unwrap(),
+            request: None,
             change: push.change.clone(),
             new_change: push.new_change,
             replay_of: push.replay_of,
