@@ -20,7 +20,7 @@ use crate::hand::{Hand, Lacking};
 use crate::respond::Answer;
 use crate::store::Store;
 use crate::submit::build::{self, Built};
-use crate::submit::config;
+use crate::submit::{config, heads};
 use crate::submit::measure::{self, Measured};
 
 /// Changes in one request.
@@ -107,6 +107,8 @@ async fn round<P: Platform>(
 ) -> Result<BTreeMap<usize, Outcome>, Refusal> {
     let mut outcomes = BTreeMap::new();
     let mut bases = prepare(event, repo, fork, todo, &mut outcomes).await?;
+    let unbuilt = bases.values().flat_map(|base| base.prepared.without_objects.iter().copied());
+    heads::build(event, repo, &unbuilt.collect()).await?;
     let store = Store::of(event, &Remote::parent(repo.clone())).await?;
     let proposals = propose(&store, fork, todo, &mut bases, &mut outcomes).await?;
     if proposals.is_empty() {
@@ -183,7 +185,7 @@ async fn propose<S: crate::hand::Source>(
     }
 }
 
-/// Reads the bases' trees; those of API submissions are in no pack until they land.
+/// Reads the bases' trees; those of API submissions that landed long ago are in no pack.
 async fn read_bases<S: crate::hand::Source>(
     store: &S,
     todo: &BTreeMap<usize, Ask>,
@@ -203,8 +205,8 @@ async fn read_bases<S: crate::hand::Source>(
     for (n, ask) in todo.iter().filter(|(_, ask)| !bases.contains_key(&ask.base)) {
         let base = ask.base;
         let why = format!(
-            "base {base} is the head of a change that was offered by the API and has not landed: base it on \
-             main and offer it once that has landed, or push both with git"
+            "base {base} was offered by the API and has landed long ago: read the change to see as which \
+             commit, and base it on that one or on main"
         );
         outcomes.entry(*n).or_insert(Err(Refusal::Invalid { why }));
     }
@@ -258,6 +260,7 @@ fn assemble(base: &Base, ask: &Ask, fork: Option<&ForkName>, built: Built, measu
         intent: ask.change.intent.clone(),
         warnings: Vec::new(),
         contents: built.contents,
+        head_object: Some(Base64(built.encoded)),
         packs: Vec::new(),
     }
 }

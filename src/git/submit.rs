@@ -20,7 +20,7 @@ use crate::api::submit::TRIES;
 use crate::hand::{Hand, Source as _};
 use crate::store::{Ancestry, Store};
 use crate::submit::between::{self, between};
-use crate::submit::{config, fold, measure, offer};
+use crate::submit::{config, fold, heads, measure, offer};
 
 /// The ref in which an author keeps notes on what is to be submitted.
 const NOTES: &str = "refs/notes/intent";
@@ -248,6 +248,14 @@ async fn propose<P: Platform>(
     };
     let parent = names::repository(&Remote::parent(session.remote.repo.clone()));
     let prepared = session.event.calls().call(&parent, &prepare).await?;
+    let fresh;
+    let mut store = store;
+    if !prepared.without_objects.is_empty() {
+        let ids = prepared.without_objects.iter().copied().collect();
+        heads::build(session.event, &session.remote.repo, &ids).await?;
+        fresh = Store::of(session.event, &session.remote).await?;
+        store = &fresh;
+    }
     let base_tree = fold::base_tree(&prepared, hand, store).await?;
     let bases: Vec<ObjectId> = prepared.bases.iter().map(|commit| commit.id).collect();
     let ids = between(graph, head.id, &bases)?;
@@ -283,6 +291,7 @@ async fn propose<P: Platform>(
         intent: offer.intent,
         warnings: offer.warnings,
         contents: Vec::new(),
+        head_object: None,
         packs: head.packs.clone(),
     })
 }

@@ -1,9 +1,11 @@
 //! Clones and fetches.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use yard_common::{ObjectId, RefName, Refusal};
 use yard_objects::Calls as _;
+use yard_objects::pack_set::PackView;
 use yard_transfer::advertise::{Protocol, Service};
 use yard_transfer::pktline::error_body;
 use yard_transfer::plan::World;
@@ -19,6 +21,7 @@ use crate::api::{Call, Event, Platform};
 use crate::hand::Hand;
 use crate::respond::Answer;
 use crate::store::{self, Ancestry, Store};
+use crate::submit::heads;
 
 /// An answer to `POST /git-upload-pack`.
 pub enum Upload<E> {
@@ -108,12 +111,22 @@ async fn fetch<P: Platform>(
     let refs = view(refs(event, call, remote, true).await?, Vec::new());
     let mut store = Store::of(event, remote).await?;
     let mut packs = store.view().await?;
-    if sees_candidates(call, remote) {
-        let tips: Vec<ObjectId> = ask.wants.iter().filter(|id| !packs.contains(id)).copied().collect();
-        if !tips.is_empty() {
-            store.add(store::candidates(event, remote, tips).await?);
-            packs = store.view().await?;
-        }
+    let absent = |packs: &PackView| -> BTreeSet<ObjectId> {
+        ask.wants.iter().filter(|id| !packs.contains(id)).copied().collect()
+    };
+    let tips = absent(&packs);
+    let mut candidates = None;
+    if !tips.is_empty() && sees_candidates(call, remote) {
+        let set = store::candidates(event, remote, tips.into_iter().collect()).await?;
+        store.add(Rc::clone(&set));
+        candidates = Some(set);
+        packs = store.view().await?;
+    }
+    let heads = absent(&packs);
+    if !heads.is_empty() && heads::build(event, &remote.repo, &heads).await? {
+        store = Store::of(event, remote).await?;
+        candidates.into_iter().for_each(|set| store.add(set));
+        packs = store.view().await?;
     }
     let graph = Ancestry::of(event, remote).await?;
     let exists = |id: &ObjectId| packs.contains(id);

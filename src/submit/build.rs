@@ -20,6 +20,8 @@ use super::offer::check_size;
 pub struct Built {
     /// The head commit; its only parent is the base.
     pub commit: CommitInfo,
+    /// The head commit, encoded.
+    pub encoded: Vec<u8>,
     /// Its author and committer.
     pub author: Signature,
     /// What differs from the base, in path order.
@@ -178,14 +180,15 @@ pub fn build(
         headers: Vec::new(),
         message: message::write(&change.intent, change.change.as_ref(), &change.reverts).into_bytes(),
     };
+    let encoded = commit.encode();
     let commit = CommitInfo {
-        id: hash(Kind::Commit, &commit.encode()),
+        id: hash(Kind::Commit, &encoded),
         tree: applied.root,
         parents: commit.parents,
         seconds: author.seconds,
     };
     let trees = applied.trees.into_iter().map(|tree| (tree.id, tree.data)).collect();
-    Ok(Built { commit, author, edits, contents, trees })
+    Ok(Built { commit, encoded, author, edits, contents, trees })
 }
 
 type NewBlob = Option<(ObjectId, Base64)>;

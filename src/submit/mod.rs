@@ -4,5 +4,6 @@ pub mod between;
 pub mod build;
 pub mod config;
 pub mod fold;
+pub mod heads;
 pub mod measure;
 pub mod offer;

@@ -223,6 +223,9 @@ pub struct PrepareReply {
     pub waits_for: Vec<ChangeId>,
     /// Trees of the mains before the base on main, one landing before first, at most 12.
     pub mains_before: Vec<ObjectId>,
+    /// Those of `bases` that are heads of API submissions without objects: to be built first.
+    #[serde(default)]
+    pub without_objects: Vec<ObjectId>,
 }
 method!(Prepare, "prepare", PrepareReply);
 
@@ -274,6 +277,9 @@ pub struct Proposal {
     pub replay: Option<Box<Origin>>,
     /// Contents of an API submission's new blobs: kept here until landed.
     pub contents: Vec<(ObjectId, Base64)>,
+    /// The head commit of an API submission, encoded: kept here until it is built as a git object.
+    #[serde(default)]
+    pub head_object: Option<Base64>,
     /// The fork's packs that the head's closure needs, to be catalogued here.
     pub packs: Vec<IndexedPack>,
 }
@@ -397,6 +403,41 @@ pub struct Contents {
     pub ids: Vec<ObjectId>,
 }
 method!(Contents, "contents", Vec<(ObjectId, Base64)>);
+
+/// What the heads of API submissions among these commits are built from, where they are no objects yet;
+/// some of them, when all would be more than 8 MiB.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heads {
+    /// Commit ids.
+    pub ids: Vec<ObjectId>,
+}
+/// A head that is a row and no object yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingHead {
+    /// The commit.
+    pub id: ObjectId,
+    /// The commit, encoded.
+    pub commit: Base64,
+    /// The tree that its edits are measured from; its objects are in the catalogue.
+    pub base_tree: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Its edits.
+    pub edits: Vec<RowEdit>,
+    /// Its new blobs.
+    pub contents: Vec<(ObjectId, Base64)>,
+}
+method!(Heads, "heads", Vec<WaitingHead>);
+
+/// Catalogues a pack with these heads and all that they need; `refs/changes/ID/VERSION` name them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CatalogueHeads {
+    /// The pack.
+    pub pack: IndexedPack,
+    /// The heads in it.
+    pub heads: Vec<ObjectId>,
+}
+method!(CatalogueHeads, "catalogue-heads", ());
 
 /// Stages a candidate: its pack is served to runners as a hidden ref, and deleted unless it lands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -325,6 +325,32 @@ fn a_shared_index_that_everyone_touches_comes_out_complete() {
 }
 
 #[test]
+fn a_change_that_merges_to_nothing_makes_no_commit() {
+    let config = format!("{}\n[[rules]]\npaths = \"INDEX\"\nrule = \"sorted-lines\"\n", world::CONFIG);
+    let mut yard = Yard::new(&[("INDEX", "m\n"), (".switchyard.toml", &config)]);
+    yard.submit("change-both", &[("INDEX", Some("a\nb\nm\n"))]);
+    yard.submit("change-part", &[("INDEX", Some("a\nm\n"))]);
+    yard.submit("change-same", &[("INDEX", Some("a\nb\nm\n"))]);
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.titles(), ["do change-both"], "{:?}", yard.status());
+    let status = yard.status();
+    assert_eq!(status.entries.len(), 1, "change-same is closed: {status:?}");
+    assert_eq!(status.entries[0].stage, Stage::NeedsAuthor);
+    assert!(status.entries[0].reason.contains("changes nothing"), "{}", status.entries[0].reason);
+}
+
+#[test]
+fn what_a_train_member_has_waits_until_that_member_stands_on_main() {
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    yard.submit("very-bad-one", &[("a", Some("2\n")), ("very-bad-one", Some("x\n"))]);
+    yard.submit("change-twin", &[("a", Some("2\n"))]);
+    yard.hint().unwrap();
+    yard.settle(&|files| if files.contains("very-bad-one") { red("t1") } else { green() }).unwrap();
+    assert_eq!(yard.titles(), ["do change-twin"], "its member fell: {:?}", yard.status());
+}
+
+#[test]
 fn contents_of_an_api_submission_get_into_the_candidate() {
     let mut yard = Yard::new(&[("a", "1\n")]);
     {

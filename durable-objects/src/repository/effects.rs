@@ -100,7 +100,7 @@ impl<P: Platform> Repository<P> {
         }
         let rows =
             self.sql.run("SELECT 1 FROM packs WHERE state <> 'live' AND state <> 'gone' LIMIT 1", &[])?;
-        Ok(if rows.is_empty() { None } else { Some(SWEEP_MS) })
+        Ok(if rows.is_empty() && !self.heads_to_sweep()? { None } else { Some(SWEEP_MS) })
     }
 
     /// Does what is to be done; what fails is done by the next call. Answers with when that should be.
@@ -114,6 +114,7 @@ impl<P: Platform> Repository<P> {
             failed |= self.to_index().await.is_err();
             failed |= self.to_board().await.is_err();
         }
+        failed |= self.sweep_heads(now).is_err();
         failed |= self.sweep_packs(now).await.is_err();
         Ok(if failed { Some(RETRY_MS) } else { self.due()? })
     }

@@ -7,6 +7,7 @@
 
 mod acts;
 mod effects;
+mod heads;
 mod land;
 mod ledger;
 mod read;
@@ -198,6 +199,10 @@ impl<P: Platform> Repository<P> {
             "submit" => answer!(wire::Submit, |asked| self.submit(asked, now)),
             "pull" => answer!(wire::Pull, |asked: wire::Pull| self.pull(&asked, now)),
             "contents" => answer!(wire::Contents, |asked: wire::Contents| self.contents(&asked)),
+            "heads" => answer!(wire::Heads, |asked: wire::Heads| self.heads(&asked)),
+            "catalogue-heads" => {
+                answer!(wire::CatalogueHeads, |asked: wire::CatalogueHeads| self.catalogue_heads(&asked, now))
+            }
             "stage-candidate" => {
                 answer!(wire::StageCandidate, |asked: wire::StageCandidate| self.stage_candidate(&asked, now))
             }

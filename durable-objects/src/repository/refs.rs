@@ -72,6 +72,9 @@ impl<P: Platform> Repository<P> {
                 Ok(wire::RefEntry { name, id: row.id(1)?, peeled: row.maybe_id(2)? })
             })
             .collect::<Result<Vec<_>, Refusal>>()?;
+        if !asked.without_changes {
+            refs.extend(self.head_refs()?);
+        }
         if let Some(id) = scalars.main {
             refs.push(wire::RefEntry { name: head.clone(), id, peeled: None });
         }
@@ -79,6 +82,7 @@ impl<P: Platform> Repository<P> {
             refs.push(wire::RefEntry { name: RefName::new(NOTES)?, id, peeled: None });
         }
         refs.sort_by(|a, b| a.name.cmp(&b.name));
+        refs.dedup_by(|a, b| a.name == b.name);
         Ok(wire::RefsReply { head, refs, state: scalars.folded })
     }
 
@@ -103,7 +107,10 @@ impl<P: Platform> Repository<P> {
             let rows = self.sql.run("SELECT tip FROM candidates WHERE attempt = ?1", &[attempt.into()])?;
             return Ok(rows.first().map(|row| row.id(0)).transpose()?);
         }
-        Ok(current(ledger, name))
+        match current(ledger, name) {
+            None if name.as_str().starts_with("refs/changes/") => self.head_named(name),
+            found => Ok(found),
+        }
     }
 
     /// Announces a pack.

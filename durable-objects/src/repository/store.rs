@@ -171,9 +171,32 @@ fn states(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
            json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
         pending.landings.values().map(|standing| json!([standing.commit, standing.change, standing.version])),
     )?;
-    // What has landed has its contents in the landed pack; what ended otherwise needs none.
-    let ended = pending.states.iter().filter(|(_, (state, _))| !state.is_open()).map(|(change, _)| change);
-    bulk(sql, "DELETE FROM contents WHERE change IN (SELECT value FROM json_each(?1))", ended)
+    contents(sql, pending)
+}
+
+/// What was taken back needs no contents. What has landed has them in the landed pack, and its head can be
+/// built for a while; what main's rewriting opens again keeps them.
+fn contents(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
+    let states = || pending.states.iter().map(|(change, (state, _))| (change, state));
+    let closed = states().filter(|(_, state)| state.closed.is_some()).map(|(change, _)| change);
+    let closed: Vec<_> = closed.collect();
+    for table in ["contents", "heads"] {
+        let statement = format!("DELETE FROM {table} WHERE change IN (SELECT value FROM json_each(?1))");
+        bulk(sql, &statement, &closed)?;
+    }
+    let at = pending.facts.last().map_or(0, |(_, at, _)| at.0);
+    let landed: Vec<_> =
+        states().filter(|(_, state)| state.landed.is_some()).map(|(change, _)| change).collect();
+    let ended = "UPDATE heads SET ended = ?2 WHERE change IN (SELECT value FROM json_each(?1))";
+    each_json(sql, ended, &landed, &[at.into()])?;
+    bulk(
+        sql,
+        "DELETE FROM contents WHERE change IN (SELECT value FROM json_each(?1))
+           AND change NOT IN (SELECT change FROM heads)",
+        &landed,
+    )?;
+    let open = states().filter(|(_, state)| state.rewritten.is_some()).map(|(change, _)| change);
+    bulk(sql, "UPDATE heads SET ended = NULL WHERE change IN (SELECT value FROM json_each(?1))", open)
 }
 
 /// Marks the tips and all their ancestors as once on main.

@@ -87,6 +87,7 @@ impl<P: Platform> Repository<P> {
                 .collect(),
             waits_for: bases.waits_for.clone(),
             mains_before: bases.mains_before.iter().map(|main| main.tree).collect(),
+            without_objects: self.without_objects(&bases.commits)?,
         })
     }
 
@@ -131,12 +132,15 @@ impl<P: Platform> Repository<P> {
             let result = self.decide_submission(&mut ledger, &item, now);
             ledger.check()?;
             if let Ok((accepted, true)) = &result {
-                stored.push((accepted.change.clone(), item));
+                stored.push((accepted.clone(), item));
             }
             results.push(result.map(|(accepted, _)| accepted));
         }
-        for (change, item) in &stored {
-            self.put_contents(change, &item.contents)?;
+        for (accepted, item) in &stored {
+            self.put_contents(&accepted.change, &item.contents)?;
+            if let Some(bytes) = &item.head_object {
+                self.put_head(accepted, bytes)?;
+            }
             for pack in &item.packs {
                 self.put_pack(pack, "staged", now)?;
                 ledger.pending.live_packs.push(pack.pack.clone());

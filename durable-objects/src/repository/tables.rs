@@ -1,5 +1,5 @@
-//! The tables of a Repository object. All but `facts`, `packs`, `commits`, `contents`, `answers`,
-//! `candidates` and `revoked` are folds of facts.
+//! The tables of a Repository object. All but `facts`, `packs`, `commits`, `contents`, `heads`,
+//! `answers`, `candidates` and `revoked` are folds of facts.
 
 use serde::{Deserialize, Serialize};
 use yard_common::fact::{Standing, Turns};
@@ -54,12 +54,21 @@ const FIRST: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS revoked (token TEXT PRIMARY KEY) WITHOUT ROWID",
 ];
 
+const HEADS: &[&str] = &[
+    "CREATE TABLE IF NOT EXISTS heads (no INTEGER PRIMARY KEY, change TEXT NOT NULL, version INTEGER NOT NULL,
+        id TEXT NOT NULL, bytes BLOB NOT NULL, ended INTEGER)",
+    // Listing the refs reads this index alone, not the commits.
+    "CREATE UNIQUE INDEX IF NOT EXISTS heads_name ON heads (change, version)",
+    "CREATE INDEX IF NOT EXISTS heads_id ON heads (id, change, version)",
+    "CREATE INDEX IF NOT EXISTS heads_ended ON heads (ended) WHERE ended IS NOT NULL",
+];
+
 /// Makes or completes the tables.
 ///
 /// # Errors
 /// [`SqlFault`].
 pub(crate) fn prepare(sql: &impl Sql) -> Result<(), SqlFault> {
-    migrate(sql, "repository", &[FIRST])
+    migrate(sql, "repository", &[FIRST, HEADS])
 }
 
 /// Everything of which there is one: a single row of `meta`, written last in every block.

@@ -300,8 +300,8 @@ impl Assembly {
                 return self.collided(row, paths, at_hand);
             }
         };
-        if merged.edits.iter().all(|edit| edit.how == How::Same) {
-            return self.same(row, at_hand);
+        if merged.edits.iter().all(|edit| edit.result == edit.ours) {
+            return self.nothing_left(row, &merged.edits, at_hand);
         }
         let before = self.tree.clone();
         let steps: Vec<Step<'_>> = merged
@@ -379,15 +379,27 @@ impl Assembly {
         }
     }
 
-    /// Nothing of the change is left to do: on main already, or in this train, which has to land first.
-    fn same(&self, row: &Submission, objects: &dyn Objects) -> Result<Boarding, ReadError> {
+    /// Nothing of the change is left to do: main has it already, or a train member that has to land first.
+    fn nothing_left(
+        &self,
+        row: &Submission,
+        edits: &[Edit],
+        objects: &dyn Objects,
+    ) -> Result<Boarding, ReadError> {
         let mut main = RunningTree::new(self.onto.1);
-        for edit in &row.edits {
-            if main.lookup(&objects, &edit.path)? != edit.theirs {
+        let mut wanted = row.edits.iter().map(|edit| (&edit.path, edit.theirs));
+        if wanted.try_fold(true, |all, (path, entry)| {
+            Ok::<_, ReadError>(all && main.lookup(&objects, path)? == entry)
+        })? {
+            return Ok(Boarding::Aside(Aside::AlreadyOnMain));
+        }
+        for edit in edits {
+            if main.lookup(&objects, &edit.path)? != edit.ours {
                 return Ok(Boarding::Later);
             }
         }
-        Ok(Boarding::Aside(Aside::AlreadyOnMain))
+        // Merged into what others wrote: only its author can tell that this is all that was meant.
+        Ok(Boarding::Aside(Aside::Nothing))
     }
 
     /// Takes the change aboard, unless the train is full or its configuration cannot be read.

@@ -137,6 +137,8 @@ pub enum Aside {
     },
     /// Main has all that it wants.
     AlreadyOnMain,
+    /// Merged with main it changes nothing, although main has not all of it as it was offered.
+    Nothing,
     /// Its `.switchyard.toml` cannot be read.
     BadConfig {
         /// What is wrong.

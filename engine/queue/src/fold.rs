@@ -344,6 +344,7 @@ impl Lane {
             }
             Aside::Collided { paths } => Status::SentBack { why: Why::Collided { paths: paths.clone() }, at },
             Aside::AlreadyOnMain => Status::Closing { stage: Terminal::AlreadyOnMain },
+            Aside::Nothing => Status::SentBack { why: Why::Nothing, at },
             Aside::BadConfig { why } => Status::SentBack { why: Why::BadConfig { why: why.clone() }, at },
             Aside::Broken { why } => Status::Stopped { why: Stop::Quarantined { why: why.clone() } },
         };

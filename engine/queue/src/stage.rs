@@ -240,6 +240,11 @@ pub(crate) fn sent_back(why: &Why) -> EntryStage {
         Why::Rewritten => {
             back("it had landed, and main was rewritten: push a new version or requeue it".into())
         }
+        Why::Nothing => back(
+            "merged with main it changes nothing: others have landed the same work; withdraw it, or push what is \
+             left to do as a new version"
+                .into(),
+        ),
         Why::BadConfig { why } => back(format!("its .switchyard.toml cannot be read: {why}")),
         Why::Orphaned { parent, stage } => {
             let how = match stage {

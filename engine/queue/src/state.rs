@@ -140,6 +140,8 @@ pub enum Why {
     },
     /// It landed, and main was rewritten.
     Rewritten,
+    /// Merged with main it changes nothing.
+    Nothing,
     /// Its `.switchyard.toml` cannot be read.
     BadConfig {
         /// What is wrong.

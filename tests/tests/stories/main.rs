@@ -7,4 +7,5 @@ mod cli;
 mod git_http;
 mod landing;
 mod large;
+mod offering;
 mod refusals;

@@ -162,3 +162,58 @@ fn acts_are_done_once_under_their_key() {
     let next = world.commit(&[main], &[("a", Some("5"))], "next");
     assert!(world.push("refs/heads/main", Some(main), Some(next), &[next]).is_err(), "main is protected");
 }
+
+#[test]
+fn the_head_of_an_api_submission_is_listed_built_and_kept_as_long_as_somebody_needs_it() {
+    let (mut world, first) = World::with(&[("a", "1")]);
+    let head = world.commit(&[first], &[("a", Some("by api"))], "work");
+    let mut proposal = world.proposal("change-api", "a1", head);
+    proposal.via = Via::Api;
+    proposal.packs.clear();
+    let id = yard_git::hash(Kind::Blob, b"by api");
+    proposal.contents = vec![(id, Base64(b"by api".to_vec()))];
+    let encoded = yard_git::Objects::get(&world.store, &head).unwrap().data.clone();
+    proposal.head_object = Some(Base64(encoded.clone()));
+    world.call(&wire::Submit { items: vec![proposal], token: None }).unwrap().results.remove(0).unwrap();
+    let named = name("refs/changes/change-api/1");
+    let refs = |world: &World, without_changes| {
+        let asked = wire::Refs { without_changes, token: None };
+        world.call(&asked).unwrap().refs.into_iter().map(|entry| (entry.name, entry.id)).collect::<Vec<_>>()
+    };
+    assert!(refs(&world, false).contains(&(named.clone(), head)));
+    assert!(!refs(&world, true).contains(&(named.clone(), head)));
+    assert_eq!(world.call(&wire::Resolve { names: vec![named.clone()] }).unwrap(), [Some(head)]);
+    let prepare = wire::Prepare { commits: vec![], head, is_base: true, change: None, fork: fork("a1") };
+    assert_eq!(world.call(&prepare).unwrap().without_objects, [head]);
+    let waiting = world.call(&wire::Heads { ids: vec![first, head] }).unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!((waiting[0].id, &waiting[0].commit.0, waiting[0].contents.len()), (head, &encoded, 1));
+
+    let pack = world.pack("click/packs/heads-1.pack", &[head]);
+    world.call(&wire::CatalogueHeads { pack, heads: vec![head] }).unwrap();
+    world.restart();
+    assert!(world.call(&wire::Heads { ids: vec![head] }).unwrap().is_empty(), "it is built");
+    assert_eq!(world.call(&wire::Resolve { names: vec![named.clone()] }).unwrap(), [Some(head)]);
+    assert!(world.call(&prepare).unwrap().without_objects.is_empty());
+    assert_eq!(world.call(&wire::Contents { ids: vec![id] }).unwrap().len(), 1, "the lane still reads them");
+    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap() };
+    world.call(&wire::Do { key: key("k"), act, fork: None, admin: true, by: "t".into() }).unwrap();
+    assert!(world.call(&wire::Contents { ids: vec![id] }).unwrap().is_empty());
+    assert!(refs(&world, false).contains(&(named, head)), "what was built stays");
+}
+
+#[test]
+fn a_head_that_was_taken_back_before_anybody_looked_is_gone() {
+    let (mut world, first) = World::with(&[("a", "1")]);
+    let head = world.commit(&[first], &[("a", Some("by api"))], "work");
+    let mut proposal = world.proposal("change-api", "a1", head);
+    proposal.via = Via::Api;
+    proposal.packs.clear();
+    proposal.head_object = Some(Base64(yard_git::Objects::get(&world.store, &head).unwrap().data.clone()));
+    world.call(&wire::Submit { items: vec![proposal], token: None }).unwrap().results.remove(0).unwrap();
+    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap() };
+    world.call(&wire::Do { key: key("k"), act, fork: None, admin: true, by: "t".into() }).unwrap();
+    assert!(world.call(&wire::Heads { ids: vec![head] }).unwrap().is_empty());
+    let named = name("refs/changes/change-api/1");
+    assert_eq!(world.call(&wire::Resolve { names: vec![named] }).unwrap(), [None]);
+}

@@ -291,6 +291,7 @@ impl World {
             intent: Intent { title: format!("do {id}"), agent: by.into(), ..Intent::default() },
             warnings: Vec::new(),
             contents: Vec::new(),
+            head_object: None,
             packs: vec![self.pack(&format!("click/packs/f{n}.pack"), &[head])],
         }
     }
