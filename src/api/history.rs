@@ -47,7 +47,7 @@ fn ended(stage: Terminal) -> &'static str {
 fn told(fact: &Fact, change: &ChangeId) -> Option<(&'static str, String)> {
     Some(match fact {
         Fact::Submitted { row, .. } => {
-            let paths = match row.edits.len() {
+            let paths = match row.list.as_ref().map_or(row.edits.len() as u64, |list| list.count) {
                 1 => "1 path".to_owned(),
                 many => format!("{many} paths"),
             };

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use yard_common::edit_list::EditList;
 use yard_common::fact::Fact;
 use yard_common::{ChangeId, FactNo, ForkName, LaneName, Millis, Refusal, RepoName, Version};
-use yard_objects::{Calls as _, Index as _, Row, SqlFault, Value};
+use yard_objects::{Blobs as _, Calls as _, Index as _, Row, SqlFault, Value};
 use yard_wire::api::{ChangeDetail, ChangeStatus, Record, StatusReply};
 use yard_wire::lane::{self, EntryView, Stage};
 use yard_wire::names::{self, Remote};
@@ -150,7 +151,48 @@ pub(super) async fn landings<P: Platform>(event: &Event<P>, call: &Call<'_>) -> 
         }
     }
     found.truncate(limit);
+    whole(event, &call.repo()?, &mut found).await?;
     Ok(Answer::json(&found))
+}
+
+/// Bytes of lists read for one answer: what would be more is left for the next page.
+const LISTS_BYTES_MAX: u64 = 24 * 1024 * 1024;
+
+/// Puts the edits that are values of the bucket into their facts.
+async fn whole<P: Platform>(
+    event: &Event<P>,
+    repo: &RepoName,
+    facts: &mut Vec<(FactNo, Millis, Fact)>,
+) -> Result<(), Refusal> {
+    let mut bytes = 0;
+    for at in 0..facts.len() {
+        let Some((_, _, fact)) = facts.get_mut(at) else { break };
+        let lists: Vec<EditList> = match &*fact {
+            Fact::Submitted { row, .. } => row.list.iter().cloned().collect(),
+            Fact::Landed { request, .. } => {
+                request.changes.iter().filter_map(|listed| listed.list.clone()).collect()
+            }
+            _ => continue,
+        };
+        bytes += lists.iter().map(|list| list.bytes).sum::<u64>();
+        if bytes > LISTS_BYTES_MAX && at > 0 {
+            facts.truncate(at);
+            break;
+        }
+        for list in lists {
+            let value = event.platform.blobs().get(&names::edit_list(repo, &list)).await?;
+            match fact {
+                Fact::Submitted { row, .. } => row.edits = list.read(value.as_deref())?,
+                Fact::Landed { request, .. } => {
+                    for listed in request.changes.iter_mut().filter(|one| one.list.as_ref() == Some(&list)) {
+                        listed.edits = list.read(value.as_deref())?;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn records<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {

@@ -20,8 +20,8 @@ use crate::hand::{Hand, Lacking};
 use crate::respond::Answer;
 use crate::store::Store;
 use crate::submit::build::{self, Built};
-use crate::submit::{config, heads};
 use crate::submit::measure::{self, Measured};
+use crate::submit::{config, heads, list};
 
 /// Changes in one request.
 const CHANGES_MAX: usize = 500;
@@ -110,7 +110,15 @@ async fn round<P: Platform>(
     let unbuilt = bases.values().flat_map(|base| base.prepared.without_objects.iter().copied());
     heads::build(event, repo, &unbuilt.collect()).await?;
     let store = Store::of(event, &Remote::parent(repo.clone())).await?;
-    let proposals = propose(&store, fork, todo, &mut bases, &mut outcomes).await?;
+    let mut proposals = propose(&store, fork, todo, &mut bases, &mut outcomes).await?;
+    for (n, proposal) in &mut proposals {
+        match list::keep(event, repo, &proposal.edits).await {
+            Ok(list) => proposal.list = list,
+            Err(refusal @ Refusal::TooLarge { .. }) => drop(outcomes.insert(*n, Err(refusal))),
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    proposals.retain(|n, _| !outcomes.contains_key(n));
     if proposals.is_empty() {
         return Ok(outcomes);
     }
@@ -254,6 +262,7 @@ fn assemble(base: &Base, ask: &Ask, fork: Option<&ForkName>, built: Built, measu
         base_tree: base.prepared.bases.first().map_or(ObjectId::EMPTY_TREE, |commit| commit.tree),
         commits: vec![built.commit],
         edits: measured.edits,
+        list: None,
         differs_from_mains: measured.differs_from_mains,
         takes_back: measured.takes_back,
         reverts: ask.change.reverts.clone(),

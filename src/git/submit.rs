@@ -20,7 +20,7 @@ use crate::api::submit::TRIES;
 use crate::hand::{Hand, Source as _};
 use crate::store::{Ancestry, Store};
 use crate::submit::between::{self, between};
-use crate::submit::{config, fold, heads, measure, offer};
+use crate::submit::{config, fold, heads, list, measure, offer};
 
 /// The ref in which an author keeps notes on what is to be submitted.
 const NOTES: &str = "refs/notes/intent";
@@ -269,7 +269,9 @@ async fn propose<P: Platform>(
         return Err(Refusal::NoEdits);
     }
     readable_config(&measured.edits, store, hand).await?;
+    let list = list::keep(session.event, &session.remote.repo, &measured.edits).await?;
     Ok(Proposal {
+        list,
         key: IdempotencyKey::new(format!("submit-{}", session.id))?,
         request: None,
         change: offer.change,

@@ -269,7 +269,7 @@ fn a_revoked_token_reads_nothing_and_pushes_nothing() {
 }
 
 #[test]
-fn an_api_change_on_an_api_change_that_is_open_is_refused_alone_and_says_why() {
+fn an_api_change_on_an_open_api_change_has_that_built_and_waits_for_it() {
     let event = event("stacked");
     let mut writer = PackWriter::in_memory();
     let one = commit(&mut writer, None, "one");
@@ -290,10 +290,25 @@ fn an_api_change_on_an_api_change_that_is_open_is_refused_alone_and_says_why() {
     let main = one[0].to_string();
     let parent = offer("k1", &serde_json::json!([change(&main, "a")]));
     let head = parent[0]["accepted"]["head"].as_str().unwrap();
+    let built = || event.platform.blobs.keys().iter().filter(|key| key.contains("/heads-")).count();
+    assert_eq!(built(), 0, "a submission writes nothing to the bucket");
     let both = offer("k2", &serde_json::json!([change(head, "b"), change(&main, "c")]));
-    let refused = both[0]["refused"]["detail"].as_str().unwrap();
-    assert!(refused.contains(head) && refused.contains("has not landed"), "{both}");
+    assert_eq!(
+        both[0]["accepted"]["waits_for"],
+        serde_json::json!([parent[0]["accepted"]["change"]]),
+        "{both}"
+    );
     assert!(both[1]["accepted"]["head"].is_string(), "{both}");
+    assert_eq!(built(), 1);
+    // The upper heads are built for whoever fetches one.
+    let top: yard_common::ObjectId = both[0]["accepted"]["head"].as_str().unwrap().parse().unwrap();
+    let fetched = fetch(&event, "stacked", top, None);
+    assert!(fetched.contains(&top) && fetched.contains(&head.parse().unwrap()), "{fetched:?}");
+    assert_eq!(built(), 2);
+    // A repeat is answered although it was prepared on another state.
+    assert_eq!(offer("k2", &serde_json::json!([change(head, "b"), change(&main, "c")])), both);
+    let other = offer("k2", &serde_json::json!([change(&main, "d")]));
+    assert!(other[0]["refused"]["detail"].as_str().unwrap().contains("\"k2\""), "{other}");
 }
 
 #[test]

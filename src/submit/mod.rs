@@ -5,5 +5,6 @@ pub mod build;
 pub mod config;
 pub mod fold;
 pub mod heads;
+pub mod list;
 pub mod measure;
 pub mod offer;

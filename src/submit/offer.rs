@@ -163,7 +163,11 @@ mod tests {
             offer((&someone("a@x"), "top\n\nChange-Id: Itop12345"), &older, None, &[]).unwrap().warnings
         };
         assert!(ask(&["plain", "fix\n\nChange-Id: Itop12345"]).is_empty(), "the own id is no other");
-        let told = ask(&["one\n\nChange-Id: Ione12345", "two\n\nChange-Id: Itwo12345", "again\n\nChange-Id: Ione12345"]);
+        let told = ask(&[
+            "one\n\nChange-Id: Ione12345",
+            "two\n\nChange-Id: Itwo12345",
+            "again\n\nChange-Id: Ione12345",
+        ]);
         assert_eq!(told.len(), 1);
         assert!(told[0].contains("of Ione12345, Itwo12345. "), "{told:?}");
     }

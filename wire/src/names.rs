@@ -1,5 +1,6 @@
 //! How an id becomes an object's name and an R2 key. Changing one loses the object's data.
 
+use yard_common::edit_list::EditList;
 use yard_common::{ForkName, LaneName, RepoName};
 
 /// A repository, or a fork of it: the thing a remote URL names.
@@ -64,6 +65,12 @@ pub fn notes_pack(repo: &RepoName, attempt: &str) -> String {
     format!("{repo}/candidates/{attempt}.notes.pack")
 }
 
+/// The R2 key of a list of edits that is too long for a fact: shared by all facts with the same list.
+#[must_use]
+pub fn edit_list(repo: &RepoName, list: &EditList) -> String {
+    format!("{repo}/edits/{}.json", list.sha256)
+}
+
 /// The R2 key of a run's log.
 #[must_use]
 pub fn run_log(repo: &RepoName, run: &str) -> String {
@@ -83,6 +90,8 @@ mod tests {
         assert_eq!(lane(&repo, &LaneName::new("main").unwrap()), "lane:click/main");
         assert_eq!(board(&repo), "board:click");
         assert_eq!(REGISTRY, "registry");
+        let list = EditList { sha256: "ab12".into(), bytes: 1, count: 1 };
+        assert_eq!(edit_list(&repo, &list), "click/edits/ab12.json");
         assert_eq!(push_pack(&repo, "p1"), "click/packs/p1.pack");
         assert_eq!(candidate_pack(&repo, "main-1-1"), "click/candidates/main-1-1.pack");
     }

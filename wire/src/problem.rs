@@ -81,9 +81,11 @@ pub fn class(refusal: &Refusal) -> (u16, &'static str, bool) {
 /// What is wrong and what to do, in the API's own terms where the refusal's sentence names git commands.
 fn detail(refusal: &Refusal) -> String {
     match refusal {
-        Refusal::NoBase => "the base is no commit of this repository: send as base a commit of main, or the head of \
+        Refusal::NoBase => {
+            "the base is no commit of this repository: send as base a commit of main, or the head of \
              an open change, or none for main as it is"
-            .into(),
+                .into()
+        }
         Refusal::RebaseNeeded { commits, .. } => format!(
             "the base stands on {} commits that do not merge cleanly: read the files of main anew, make the \
              edits there, and send main's commit as base",
@@ -97,7 +99,10 @@ fn detail(refusal: &Refusal) -> String {
             format!("base {commit} belongs to the withdrawn change {change}: make the edits on main's commit")
         }
         Refusal::ContainedIn { change } => {
-            format!("this is part of your open change {change}: send it as that change's next version: \"change\": \"{change}\"")
+            format!(
+                "this is part of your open change {change}: send it as that change's next version: \"change\": \
+                 \"{change}\""
+            )
         }
         Refusal::WhichChange { open, path } => format!(
             "your open change {open} also touches {path}: say which is meant. New version of it: \"change\": \
@@ -162,7 +167,8 @@ mod tests {
         ];
         for refusal in all {
             let detail = Problem::from(refusal).detail;
-            let git = ["git ", "push", "amend", "rebase", "trailer"].iter().find(|word| detail.contains(**word));
+            let git =
+                ["git ", "push", "amend", "rebase", "trailer"].iter().find(|word| detail.contains(**word));
             assert!(git.is_none(), "{git:?} in {detail}");
         }
     }

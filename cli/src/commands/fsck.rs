@@ -203,8 +203,13 @@ mod tests {
     }
 
     fn landing(name: &str, digit: &str) -> Landing {
-        let change =
-            LandChange { change: change(name), version: Version(1), commit: id(digit), edits: Vec::new() };
+        let change = LandChange {
+            change: change(name),
+            version: Version(1),
+            commit: id(digit),
+            edits: Vec::new(),
+            list: None,
+        };
         Landing { change, on_main: true }
     }
 

@@ -238,6 +238,7 @@ impl<P: Platform> Lane<P> {
         clock: &dyn Fn() -> Millis,
     ) -> Result<(), Refusal> {
         let mut order = self.order(&attempt, &kind, changes, clock())?;
+        let lost = self.fill(&mut order).await?;
         self.feed(Input::Begin { attempt: attempt.clone(), kind }, clock())?;
         let built = loop {
             match self.build(&attempt, order.clone()).await {
@@ -252,7 +253,8 @@ impl<P: Platform> Lane<P> {
         match built {
             Ok(built) => {
                 self.keep(built.objects);
-                let (candidate, aside) = (built.candidate, built.aside);
+                let (candidate, mut aside) = (built.candidate, built.aside);
+                aside.extend(lost);
                 let input = Input::Assembled { attempt, candidate, aside };
                 self.feed(input, clock()).map(|_| ())
             }
@@ -304,6 +306,25 @@ impl<P: Platform> Lane<P> {
         .ok_or_else(lost)
     }
 
+    /// Reads the edits that rows have in the bucket; a change whose list is lost does not board.
+    async fn fill(&self, order: &mut Order) -> Result<Vec<(ChangeId, Version, Aside)>, Refusal> {
+        let (repo, mut lost) = (self.repo()?, Vec::new());
+        for passenger in &mut order.passengers {
+            let row = &mut passenger.row;
+            let Some(list) = row.list.clone() else { continue };
+            let value = self.blobs.get(&names::edit_list(&repo, &list)).await?;
+            match list.read(value.as_deref()) {
+                Ok(edits) => row.edits = edits,
+                Err(refusal) => {
+                    let why = Aside::Broken { why: refusal.to_string() };
+                    lost.push((row.change.clone(), row.version, why));
+                }
+            }
+        }
+        order.passengers.retain(|passenger| lost.iter().all(|(change, ..)| *change != passenger.row.change));
+        Ok(lost)
+    }
+
     async fn build(&self, attempt: &AttemptId, order: Order) -> Result<Built, Refusal> {
         let mut needed = Needed::default();
         let mut assembly = Assembly::new(order);
@@ -324,6 +345,9 @@ impl<P: Platform> Lane<P> {
             Refusal::Internal { during: "writing a candidate".into() }
         };
         let mut built = assembly.finish(key).map_err(failed)?;
+        for (list, value) in std::mem::take(&mut built.lists) {
+            self.blobs.put(&names::edit_list(&self.repo()?, &list), value).await?;
+        }
         if let (Some(candidate), Some(pack)) = (&built.candidate, built.pack.take()) {
             let pack_ref = candidate.pack.clone();
             let commits = built.commits.iter().map(|commit| wire::CommitInfo {
@@ -490,5 +514,12 @@ fn too_large(order: &Order, refusal: &Refusal) -> Built {
         let row = &passenger.row;
         (row.change.clone(), row.version, Aside::Broken { why: refusal.to_string() })
     });
-    Built { candidate: None, pack: None, commits: Vec::new(), aside: aside.collect(), objects: Vec::new() }
+    Built {
+        candidate: None,
+        pack: None,
+        commits: Vec::new(),
+        aside: aside.collect(),
+        lists: Vec::new(),
+        objects: Vec::new(),
+    }
 }

@@ -325,6 +325,43 @@ fn a_shared_index_that_everyone_touches_comes_out_complete() {
 }
 
 #[test]
+fn a_change_of_many_paths_lands_with_its_lists_in_the_bucket() {
+    let files: Vec<String> =
+        (0..2500).map(|n| format!("some/directory/number/{:02}/file-{n}", n % 50)).collect();
+    let mut yard = Yard::new(&[("a", "1\n")]);
+    let edits: Vec<(&str, Option<&str>)> = files.iter().map(|file| (file.as_str(), Some("x\n"))).collect();
+    yard.submit("change-many", &edits);
+    yard.submit("change-twin", &edits);
+    yard.submit("change-few", &[("a", Some("2\n"))]);
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.titles(), ["do change-many", "do change-few"], "{:?}", yard.status());
+    let change = Some(ChangeId::new("change-many").unwrap());
+    let asked = repo::Facts { after: yard_common::FactNo(0), limit: 100, change };
+    let mut kept = 0;
+    for (_, _, fact) in yard.world.borrow().call(&asked).unwrap() {
+        match fact {
+            yard_common::Fact::Submitted { row, .. } => {
+                assert_eq!((row.edits.len(), row.list.unwrap().count), (0, 2500));
+                kept += 1;
+            }
+            yard_common::Fact::Landed { request, .. } => {
+                let counts = request.changes.iter().map(|one| (one.edits.len(), one.list.is_some()));
+                assert_eq!(counts.collect::<Vec<_>>(), [(0, true), (1, false)]);
+                kept += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(kept, 2);
+    assert!(
+        yard.status().entries.is_empty(),
+        "the twin is on main already, by its list: {:?}",
+        yard.status()
+    );
+}
+
+#[test]
 fn a_change_that_merges_to_nothing_makes_no_commit() {
     let config = format!("{}\n[[rules]]\npaths = \"INDEX\"\nrule = \"sorted-lines\"\n", world::CONFIG);
     let mut yard = Yard::new(&[("INDEX", "m\n"), (".switchyard.toml", &config)]);

@@ -10,6 +10,7 @@ use yard_landing::claim::{claim, release};
 use yard_wire::repository as wire;
 
 use super::ledger::SqlLedger;
+use super::lists::Lists;
 use super::{Platform, Repository};
 use crate::pack_set::Needed;
 use crate::sql::Sql as _;
@@ -35,9 +36,13 @@ impl<P: Platform> Repository<P> {
     pub(super) async fn act(&self, asked: wire::Do, now: Millis) -> Result<Option<Fence>, Refusal> {
         self.parent_only()?;
         self.sync_packs()?;
+        let lists = match &asked.act {
+            wire::Act::Close { change, .. } => self.lists_of(std::slice::from_ref(change)).await?,
+            _ => Lists::new(),
+        };
         let mut needed = Needed::default();
         loop {
-            let missing = match self.decide_act(&asked, &needed, now)? {
+            let missing = match self.decide_act(&asked, &needed, &lists, now)? {
                 Ok(answer) => return Ok(answer),
                 Err(missing) => missing,
             };
@@ -54,9 +59,11 @@ impl<P: Platform> Repository<P> {
         &self,
         asked: &wire::Do,
         needed: &Needed,
+        lists: &Lists,
         now: Millis,
     ) -> Result<Result<Option<Fence>, BTreeSet<ObjectId>>, Refusal> {
         let mut ledger = self.ledger()?;
+        ledger.lists = lists.clone();
         if let Some(Done { act, fork, fence }) = ledger.other_answer("do", asked.key.as_str()) {
             // Another fork's claim under the same key is not this one's.
             if act == asked.act && fork == asked.fork {

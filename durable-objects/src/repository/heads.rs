@@ -6,6 +6,7 @@
 //! to be taken.
 
 use yard_common::bytes::Base64;
+use yard_common::edit_list::EditList;
 use yard_common::limits::CANDIDATE_PACK_BYTES_MAX;
 use yard_common::{ChangeId, Fact, Millis, ObjectId, RefName, Refusal, Version};
 use yard_git::Mode;
@@ -79,9 +80,19 @@ impl<P: Platform> Repository<P> {
     }
 
     /// What these heads are built from, at most one candidate's bytes of contents at a time.
-    pub(super) fn heads(&self, asked: &wire::Heads) -> Result<Vec<wire::WaitingHead>, Refusal> {
+    pub(super) async fn heads(&self, asked: &wire::Heads) -> Result<Vec<wire::WaitingHead>, Refusal> {
         self.parent_only()?;
-        let ledger = self.ledger()?;
+        let rows = each_ids(
+            &self.sql,
+            "SELECT h.change FROM ids JOIN heads AS h ON h.id = ids.id",
+            &asked.ids,
+            &[],
+        )?;
+        let changes =
+            rows.iter().map(|row| row.parse(0, "change id")).collect::<Result<Vec<_>, SqlFault>>()?;
+        let lists = self.lists_of(&changes).await?;
+        let mut ledger = self.ledger()?;
+        ledger.lists = lists;
         let rows = each_ids(
             &self.sql,
             "SELECT h.id, h.change, h.version, h.bytes FROM ids JOIN heads AS h ON h.id = ids.id
@@ -94,6 +105,9 @@ impl<P: Platform> Repository<P> {
             let (id, (change, version)) = (row.id(0)?, place(&row, 1)?);
             let commit = Base64(row.blob(3)?.to_vec());
             let Some(row) = ledger.row(&change, version).filter(|row| row.head == id) else { continue };
+            if !EditList::is_whole(row.list.as_ref(), row.edits.len()) {
+                continue;
+            }
             let blobs = row.edits.iter().filter_map(|edit| edit.theirs);
             let blobs = blobs.filter(|entry| entry.mode != Mode::Gitlink).map(|entry| entry.id);
             let contents = self.contents(&wire::Contents { ids: blobs.collect() })?;

@@ -15,6 +15,7 @@ use yard_wire::repository as wire;
 use yard_wire::token::{self, Scope};
 
 use super::ledger::{KnownRows, SqlLedger};
+use super::lists::Lists;
 use super::{Platform, Repository};
 use crate::pack_set::Needed;
 use crate::sql::{Sql, SqlFault};
@@ -79,7 +80,7 @@ impl<P: Platform> Repository<P> {
     /// Asks the kernel.
     pub(super) async fn land(
         &self,
-        asked: wire::Land,
+        mut asked: wire::Land,
         now: Millis,
     ) -> Result<Result<wire::LandedReply, Refusal>, Refusal> {
         self.parent_only()?;
@@ -88,6 +89,10 @@ impl<P: Platform> Repository<P> {
             return self.landing_reply(&asked, answer);
         }
         self.not_dead(&[&asked.request.candidate.key, &asked.request.notes.key])?;
+        self.read_lists(&mut asked).await?;
+        let changes: Vec<ChangeId> =
+            asked.request.changes.iter().map(|listed| listed.change.clone()).collect();
+        let lists = self.lists_of(&changes).await?;
         self.sync_packs()?;
         let source = format!("landing {}", asked.request.key);
         if let Some(candidate) = self.pack(asked.request.candidate.key.as_str())? {
@@ -104,7 +109,7 @@ impl<P: Platform> Repository<P> {
             }
         };
         let answer = loop {
-            match self.decide_landing(&asked, &needed, &lost, &mut rows, now) {
+            match self.decide_landing(&asked, (&needed, &lost, &lists), &mut rows, now) {
                 Err(refusal) => break Err(refusal),
                 Ok(Ok(answer)) => break Ok(answer),
                 Ok(Err(missing)) => match self.packs.load(&self.blobs, &missing, &mut needed).await {
@@ -122,13 +127,13 @@ impl<P: Platform> Repository<P> {
     fn decide_landing(
         &self,
         asked: &wire::Land,
-        needed: &Needed,
-        lost: &BTreeSet<ObjectId>,
+        (needed, lost, lists): (&Needed, &BTreeSet<ObjectId>, &Lists),
         rows: &mut KnownRows,
         now: Millis,
     ) -> Result<Result<LandingAnswer, BTreeSet<ObjectId>>, Refusal> {
         let request = &asked.request;
-        let ledger = self.ledger()?;
+        let mut ledger = self.ledger()?;
+        ledger.lists = lists.clone();
         let changes: Vec<ChangeId> = request.changes.iter().map(|listed| listed.change.clone()).collect();
         ledger.prefetch(&changes, rows);
         let mut commits: Vec<ObjectId> = request.changes.iter().map(|listed| listed.commit).collect();

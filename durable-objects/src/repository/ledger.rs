@@ -23,6 +23,7 @@ use yard_landing::{
     SubmissionAnswer, fold,
 };
 
+use super::lists::{Lists, filled};
 use super::tables::{Scalars, StateRow};
 use crate::sql::{Row, Sql, SqlFault, Value};
 
@@ -64,6 +65,7 @@ struct Read {
     versions: BTreeMap<ObjectId, Vec<(ChangeId, Version)>>,
     answers: BTreeMap<(&'static str, String), Option<String>>,
     claims: Option<Vec<Claim>>,
+    on_path: BTreeMap<(String, String), BTreeSet<ChangeId>>,
 }
 
 /// The state at one moment, and what a block changes in it.
@@ -71,6 +73,8 @@ pub(crate) struct SqlLedger<'a, S: Sql> {
     pub sql: &'a S,
     pub scalars: Scalars,
     pub pending: Pending,
+    /// The edits of rows that have them in the bucket, as far as they were read for this decision.
+    pub lists: Lists,
     /// Committer's times of commits that the fold will name without them.
     pub seconds: BTreeMap<ObjectId, u64>,
     no: FactNo,
@@ -139,6 +143,7 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
             sql,
             scalars,
             pending: Pending::default(),
+            lists: Lists::new(),
             seconds: BTreeMap::new(),
             no,
             policy,
@@ -388,7 +393,7 @@ impl<S: Sql> Ledger for SqlLedger<'_, S> {
             "SELECT f.json FROM submissions AS s JOIN facts AS f ON f.no = s.fact
              WHERE s.change = ?1 ORDER BY s.version DESC LIMIT 1",
             &[change.as_str().into()],
-            |row| row_of_fact(row.text(0)?),
+            |row| Ok(filled(row_of_fact(row.text(0)?)?, &self.lists)),
         );
         self.read.borrow_mut().newest.insert(change.clone(), found.clone());
         found
@@ -405,7 +410,7 @@ impl<S: Sql> Ledger for SqlLedger<'_, S> {
             "SELECT f.json FROM submissions AS s JOIN facts AS f ON f.no = s.fact
              WHERE s.change = ?1 AND s.version = ?2",
             &[change.as_str().into(), version.0.into()],
-            |row| row_of_fact(row.text(0)?),
+            |row| Ok(filled(row_of_fact(row.text(0)?)?, &self.lists)),
         )
     }
 
@@ -427,16 +432,22 @@ impl<S: Sql> Ledger for SqlLedger<'_, S> {
     }
 
     fn on_path(&self, fork: Option<&ForkName>, path: &RepoPath) -> Vec<ChangeId> {
-        let rows = self.rows(
-            "SELECT change FROM paths WHERE fork = ?1 AND path = ?2",
-            &[fork_key(fork).into(), path_text(path).into()],
-        );
-        let stored = rows.iter().filter_map(|row| self.ok(row.parse(0, "change id")));
+        let key = (fork_key(fork).to_owned(), path_text(path));
+        let read = self.read.borrow().on_path.get(&key).cloned();
+        let mut found: BTreeSet<ChangeId> = read.unwrap_or_else(|| {
+            let params = [key.0.as_str().into(), key.1.as_str().into()];
+            let rows = self.rows("SELECT change FROM paths WHERE fork = ?1 AND path = ?2", &params);
+            rows.iter().filter_map(|row| self.ok(row.parse(0, "change id"))).collect()
+        });
         let new = self.pending.rows.values().filter(|(row, _)| row.fork.as_ref() == fork);
-        let mut found: BTreeSet<ChangeId> = stored.chain(new.map(|(row, _)| row.change.clone())).collect();
+        found.extend(new.map(|(row, _)| row.change.clone()));
         // A stored path may be that of a version before one in this block.
         found.retain(|change| {
-            self.newest(change).is_some_and(|row| row.edits.iter().any(|edit| edit.path == *path))
+            // The paths of a row whose edits are in the bucket are the stored ones.
+            let touches = |row: Arc<Submission>| {
+                row.edits.is_empty() || row.edits.binary_search_by(|edit| edit.path.cmp(path)).is_ok()
+            };
+            self.newest(change).is_some_and(touches)
         });
         found.into_iter().collect()
     }

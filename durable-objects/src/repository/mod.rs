@@ -10,6 +10,7 @@ mod effects;
 mod heads;
 mod land;
 mod ledger;
+mod lists;
 mod read;
 mod refs;
 mod store;
@@ -199,7 +200,7 @@ impl<P: Platform> Repository<P> {
             "submit" => answer!(wire::Submit, |asked| self.submit(asked, now)),
             "pull" => answer!(wire::Pull, |asked: wire::Pull| self.pull(&asked, now)),
             "contents" => answer!(wire::Contents, |asked: wire::Contents| self.contents(&asked)),
-            "heads" => answer!(wire::Heads, |asked: wire::Heads| self.heads(&asked)),
+            "heads" => reply::<wire::Heads>(&self.heads(&request(body)?).await?),
             "catalogue-heads" => {
                 answer!(wire::CatalogueHeads, |asked: wire::CatalogueHeads| self.catalogue_heads(&asked, now))
             }

@@ -68,7 +68,7 @@ fn kind_of(json: &str) -> &str {
 fn facts(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
     let mut texts = Vec::with_capacity(pending.facts.len());
     for (no, at, fact) in &pending.facts {
-        let json = serde_json::to_string(fact).map_err(|fault| SqlFault(fault.to_string()))?;
+        let json = serde_json::to_string(&*fact.stored()).map_err(|fault| SqlFault(fault.to_string()))?;
         if json.len() > VALUE_BYTES_MAX {
             return Err(SqlFault(format!("a fact of {} bytes", json.len())));
         }
@@ -192,7 +192,7 @@ fn contents(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
     bulk(
         sql,
         "DELETE FROM contents WHERE change IN (SELECT value FROM json_each(?1))
-           AND change NOT IN (SELECT change FROM heads)",
+           AND NOT EXISTS (SELECT 1 FROM heads AS h WHERE h.change = contents.change)",
         &landed,
     )?;
     let open = states().filter(|(_, state)| state.rewritten.is_some()).map(|(change, _)| change);

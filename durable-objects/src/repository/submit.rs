@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use yard_common::bytes::Base64;
+use yard_common::edit_list::EditList;
 use yard_common::limits::CANDIDATE_PACK_BYTES_MAX;
 use yard_common::submission::{Base, CommitNode, Submission};
 use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal};
@@ -17,6 +18,10 @@ use super::ledger::{KnownRows, SqlLedger};
 use super::read::commit_info;
 use super::{Platform, Repository};
 use crate::sql::{Sql as _, SqlFault, Value, each_ids};
+
+/// Edits of which it is known without writing them down that they fit a fact, and that are looked up one by
+/// one: 300 bytes each, of paths of 100, are far below 256 kB.
+const EDITS_COUNTED: usize = 100;
 
 fn node(commit: &wire::CommitInfo) -> CommitNode {
     CommitNode { id: commit.id, parents: commit.parents.clone(), tree: commit.tree }
@@ -96,7 +101,10 @@ impl<P: Platform> Repository<P> {
         self.not_revoked(asked.token.as_ref())?;
         self.parent_only()?;
         let ledger = self.ledger()?;
-        ledger.prefetch_answers("submission", &asked.keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
+        ledger.prefetch_answers(
+            "submission",
+            &asked.keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+        );
         let answers = asked.keys.iter().map(|(key, content)| {
             Some(match answered(&ledger, key, content) {
                 Ok(None) => return None,
@@ -160,6 +168,15 @@ impl<P: Platform> Repository<P> {
         item: &wire::Proposal,
         now: Millis,
     ) -> Result<(wire::Accepted, bool), Refusal> {
+        if item.list.is_some() || item.edits.len() > EDITS_COUNTED {
+            let list = EditList::of(&item.edits)?.map(|(list, _)| list);
+            if list != item.list {
+                return Err(Refusal::Internal { during: "keeping a list of edits".into() });
+            }
+        }
+        if item.edits.len() > EDITS_COUNTED {
+            ledger.prefetch_paths(item.fork.as_ref(), &item.edits);
+        }
         self.not_dead(&item.packs.iter().map(|pack| &pack.pack.key).collect::<Vec<_>>())?;
         let proposal = Proposal {
             key: item.key.clone(),
@@ -175,6 +192,7 @@ impl<P: Platform> Repository<P> {
             commits: item.commits.iter().map(node).collect(),
             base: Base { commits: item.base_commits.clone(), tree: item.base_tree },
             edits: item.edits.clone(),
+            list: item.list.clone(),
             differs_from_mains: item.differs_from_mains.clone(),
             takes_back: item.takes_back.clone(),
             reverts: item.reverts.clone(),

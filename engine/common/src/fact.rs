@@ -3,6 +3,8 @@
 //! One decision is one fact; every table of the object is a fold of its facts. Stored as JSON;
 //! fields are only ever added, with a default.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::{
@@ -229,4 +231,30 @@ pub enum Fact {
         /// Are they forbidden?
         protected: bool,
     },
+}
+
+impl Fact {
+    /// The fact as it is stored: without the edits that are values of the bucket.
+    #[must_use]
+    pub fn stored(&self) -> Cow<'_, Self> {
+        match self {
+            Self::Submitted { row, nodes } if row.list.is_some() => {
+                let row = Box::new(Submission { edits: Vec::new(), ..(**row).clone() });
+                Cow::Owned(Self::Submitted { row, nodes: nodes.clone() })
+            }
+            Self::Landed { request, untested, trees, policy, turns, at }
+                if request.changes.iter().any(|listed| listed.list.is_some()) =>
+            {
+                Cow::Owned(Self::Landed {
+                    request: Box::new(request.without_lists().into_owned()),
+                    untested: untested.clone(),
+                    trees: trees.clone(),
+                    policy: policy.clone(),
+                    turns: turns.clone(),
+                    at: *at,
+                })
+            }
+            other => Cow::Borrowed(other),
+        }
+    }
 }

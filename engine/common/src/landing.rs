@@ -1,7 +1,10 @@
 //! The landing request: what a lane asks the kernel, and what it proves it with.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
+use crate::edit_list::EditList;
 use crate::id::{
     AttemptNo, ChangeId, Epoch, LaneName, LeaseNo, ObjectId, OwnerEpoch, PackKey, RuleName, RunId,
     SuiteId, TokenClaims, TrainNo, Version,
@@ -80,8 +83,12 @@ pub struct LandChange {
     pub version: Version,
     /// Its commit in the candidate.
     pub commit: ObjectId,
-    /// Its edits, each made on the tree of the change before it in the train.
+    /// Its edits, each made on the tree of the change before it in the train; empty where they are the value of
+    /// `list` and that was not read.
     pub edits: Vec<Edit>,
+    /// Where the edits are, when they are too many for a fact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<EditList>,
 }
 
 /// What a complete run said.
@@ -181,4 +188,19 @@ pub struct LandRequest {
     pub changes: Vec<LandChange>,
     /// The runs that prove the candidate's tree green.
     pub runs: Vec<SignedRun>,
+}
+
+impl LandRequest {
+    /// The request as a fact holds it: without the edits that are values of the bucket.
+    #[must_use]
+    pub fn without_lists(&self) -> Cow<'_, Self> {
+        if self.changes.iter().all(|listed| listed.list.is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let mut request = self.clone();
+        for listed in request.changes.iter_mut().filter(|listed| listed.list.is_some()) {
+            listed.edits.clear();
+        }
+        Cow::Owned(request)
+    }
 }

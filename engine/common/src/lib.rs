@@ -6,6 +6,7 @@
 
 pub mod bytes;
 pub mod config;
+pub mod edit_list;
 pub mod fact;
 pub mod id;
 pub mod intent;

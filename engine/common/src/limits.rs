@@ -10,6 +10,9 @@ pub const API_REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const FACT_BYTES_MAX: usize = 1024 * 1024;
 /// One change's list of edits kept inline in a fact, in bytes; a longer one is an R2 object.
 pub const EDIT_LIST_BYTES_MAX: usize = 256 * 1024;
+/// A list of edits that is a value of the bucket, in bytes: some 40,000 paths with four values each, and 1/8
+/// of the isolate's 128 MB.
+pub const EDIT_LIST_OBJECT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One candidate pack, in bytes: read whole by the Repository, 1/16 of the isolate's 128 MB.
 pub const CANDIDATE_PACK_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// One pushed pack, in bytes: the platform's request body limit is 100 MB on the smallest plans.

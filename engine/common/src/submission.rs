@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::edit_list::EditList;
 use crate::id::{
     ChangeId, Fence, ForkName, IdempotencyKey, LaneName, ObjectId, OwnerEpoch, Seq, Version,
 };
@@ -113,8 +114,12 @@ pub struct Submission {
     pub commits: Vec<ObjectId>,
     /// What the edits are measured from.
     pub base: Base,
-    /// The paths that differ between base tree and head tree, in path order; never empty.
+    /// The paths that differ between base tree and head tree, in path order; never empty, but where they are
+    /// the value of `list` and that was not read.
     pub edits: Vec<RowEdit>,
+    /// Where the edits are, when they are too many for a fact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<EditList>,
     /// Fence numbers that the author's fork held by path when the row was stored.
     pub fences: BTreeMap<RepoPath, Fence>,
     /// Changes that this one declares to revert (trailer `Reverts`).

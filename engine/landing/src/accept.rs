@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
+use yard_common::edit_list::EditList;
 use yard_common::fact::{Fact, Terminal};
 use yard_common::id::hex;
 use yard_common::intent::{Intent, Signature};
@@ -54,6 +55,8 @@ pub struct Proposal {
     pub base: Base,
     /// The differing paths between base tree and head tree, in path order.
     pub edits: Vec<RowEdit>,
+    /// Where they are kept, when they are too many for a fact.
+    pub list: Option<EditList>,
     /// Differing paths between the head's tree and each of [`Bases::mains_before`], in its order,
     /// counted no further than the number of edits.
     pub differs_from_mains: Vec<u32>,
@@ -149,7 +152,7 @@ fn offered_before(ledger: &dyn Ledger, proposal: &Proposal) -> Option<Submission
 fn submitted(ledger: &dyn Ledger, proposal: &Proposal, row: Submission) -> Decision<SubmissionAnswer> {
     let content = row.content.clone();
     let fact = Fact::Submitted { row: Box::new(row), nodes: parents_first(ledger, &proposal.commits) };
-    let size = serde_json::to_vec(&fact).map_or(usize::MAX, |json| json.len());
+    let size = serde_json::to_vec(&*fact.stored()).map_or(usize::MAX, |json| json.len());
     if size > ROW_BYTES_MAX {
         let what = "the list of paths and commits".to_owned();
         let refusal = Refusal::TooLarge { what, size: size as u64, limit: ROW_BYTES_MAX as u64 };
@@ -190,6 +193,7 @@ fn row(ledger: &dyn Ledger, proposal: &Proposal, now: Millis) -> Result<Submissi
         commits: std::iter::once(proposal.head).chain(bases.between).collect(),
         base: proposal.base.clone(),
         edits: proposal.edits.clone(),
+        list: proposal.list.clone(),
         fences: fences(ledger, fork.as_ref(), &proposal.edits, now),
         reverts: proposal.reverts.clone(),
         owner_epoch: ledger.lane_epoch(&proposal.lane),
@@ -210,6 +214,9 @@ fn well_formed(proposal: &Proposal) -> Result<(), Refusal> {
     let invalid = |why: &str| Err(Refusal::Invalid { why: why.into() });
     if proposal.edits.is_empty() {
         return Err(Refusal::NoEdits);
+    }
+    if !EditList::is_whole(proposal.list.as_ref(), proposal.edits.len()) {
+        return invalid("the list of edits is not these edits");
     }
     let ordered = proposal.edits.iter().zip(proposal.edits.iter().skip(1));
     if ordered.into_iter().any(|(a, b)| a.path >= b.path) {

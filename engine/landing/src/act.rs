@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use yard_common::edit_list::EditList;
 use yard_common::fact::{Fact, Terminal};
 use yard_common::submission::Submission;
 use yard_common::{ChangeId, ForkName, LaneName, Millis, ObjectId, Refusal, Version};
@@ -150,6 +151,9 @@ fn stands_on_main(
     }
     if off(Mutant::AlreadyOnMain) {
         return Ok(());
+    }
+    if !EditList::is_whole(row.list.as_ref(), row.edits.len()) {
+        return Err(Refusal::Internal { during: "reading a list of edits".into() }.into());
     }
     let tree = ledger.commit(&main).map_or(ObjectId::EMPTY_TREE, |info| info.tree);
     let mut missing = BTreeSet::new();

@@ -103,7 +103,10 @@ fn landed(ledger: &mut impl LedgerMut, request: &LandRequest, trees: &[ObjectId]
         .filter(|edit| edit.result != edit.ours)
         .map(|edit| &edit.path)
         .collect();
-    let step = Step { from: Some(request.head), paths: Some(paths.into_iter().cloned().collect()) };
+    // A fact with a list elsewhere says the same when it is folded anew: nothing of the paths.
+    let known = request.changes.iter().all(|listed| listed.list.is_none());
+    let paths = known.then(|| paths.into_iter().cloned().collect());
+    let step = Step { from: Some(request.head), paths };
     let epoch = ledger.epoch();
     ledger.set_main(request.tip, epoch, &step);
     ledger.set_notes(request.notes_tip);

@@ -137,7 +137,7 @@ fn small_enough(request: &LandRequest) -> Result<(), Refusal> {
     if request.candidate.bytes > limits::CANDIDATE_PACK_BYTES_MAX as u64 {
         return too_large("the candidate pack", request.candidate.bytes, limits::CANDIDATE_PACK_BYTES_MAX);
     }
-    let size = serde_json::to_vec(request).map_or(usize::MAX, |json| json.len());
+    let size = serde_json::to_vec(&*request.without_lists()).map_or(usize::MAX, |json| json.len());
     if size > limits::FACT_BYTES_MAX {
         return too_large("the landing request", size as u64, limits::FACT_BYTES_MAX);
     }

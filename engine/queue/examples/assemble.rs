@@ -106,6 +106,7 @@ fn row(
         commits: vec![],
         base: Base { commits: vec![head.0], tree: head.1 },
         edits: vec![RowEdit { path, base, theirs: Some(Entry { mode: Mode::File, id }) }],
+        list: None,
         fences: BTreeMap::new(),
         reverts: vec![],
         lane: LaneName::new("main").unwrap(),

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use yard_common::config::Config;
+use yard_common::edit_list::EditList;
 use yard_common::intent::Signature;
-use yard_common::landing::{AttemptId, Edit, How, PackRef};
-use yard_common::limits::{CANDIDATE_PACK_BYTES_MAX, EDIT_LIST_BYTES_MAX};
+use yard_common::landing::{AttemptId, Edit, PackRef};
+use yard_common::limits::CANDIDATE_PACK_BYTES_MAX;
 use yard_common::policy::CONFIG_PATH;
 use yard_common::submission::{Entry, Submission};
 use yard_common::{ChangeId, Epoch, Millis, ObjectId, OwnerEpoch, PackKey, RepoPath, Version};
@@ -93,6 +94,8 @@ pub struct Built {
     pub commits: Vec<NewCommit>,
     /// Changes that did not board, with the reason. Ones that merely found no place are not listed.
     pub aside: Vec<(ChangeId, Version, Aside)>,
+    /// Lists of edits that are too long for a fact, to be put into the bucket.
+    pub lists: Vec<(EditList, Vec<u8>)>,
     /// Trees and merged blobs that were made: the lane keeps them for its next train.
     pub objects: Vec<(ObjectId, Arc<Object>)>,
 }
@@ -132,6 +135,7 @@ pub struct Assembly {
     members: Vec<Member>,
     commits: Vec<NewCommit>,
     aside: Vec<(ChangeId, Version, Aside)>,
+    lists: Vec<(EditList, Vec<u8>)>,
     aboard: BTreeSet<ChangeId>,
     fact_bytes: usize,
     config: Option<Check>,
@@ -152,6 +156,7 @@ impl Assembly {
             members: Vec::new(),
             commits: Vec::new(),
             aside: Vec::new(),
+            lists: Vec::new(),
             aboard: BTreeSet::new(),
             fact_bytes: 0,
             config: None,
@@ -231,6 +236,7 @@ impl Assembly {
                 pack: None,
                 commits: Vec::new(),
                 aside: self.aside,
+                lists: Vec::new(),
                 objects,
             });
         }
@@ -251,6 +257,7 @@ impl Assembly {
             pack: Some(pack),
             commits: self.commits,
             aside: self.aside,
+            lists: self.lists,
             objects,
         })
     }
@@ -411,13 +418,11 @@ impl Assembly {
         blobs: Vec<(ObjectId, Arc<Object>)>,
         objects: &dyn Objects,
     ) -> Result<Boarding, ReadError> {
-        let fact_bytes = serde_json::to_vec(&edits).map_or(usize::MAX, |json| json.len()) + 250;
-        if fact_bytes > EDIT_LIST_BYTES_MAX {
-            let why = format!(
-                "its list of edits has {fact_bytes} bytes, at most {EDIT_LIST_BYTES_MAX} are taken: split it"
-            );
-            return Ok(Boarding::Aside(Aside::Broken { why }));
-        }
+        let (list, written) = match EditList::written(&edits) {
+            Ok(written) => written,
+            Err(refusal) => return Ok(Boarding::Aside(Aside::Broken { why: refusal.to_string() })),
+        };
+        let fact_bytes = 250 + if list.is_some() { 0 } else { written.len() };
         let raw: usize = blobs.iter().map(|(_, blob)| blob.data.len()).sum::<usize>()
             + applied.trees.iter().map(|tree| tree.data.len()).sum::<usize>();
         let bytes = usize::try_from(self.writer.bytes()).unwrap_or(usize::MAX).saturating_add(raw);
@@ -448,13 +453,16 @@ impl Assembly {
         }
         let message = message::write(&row.intent, Some(&row.change), &row.reverts);
         let commit = self.commit(applied.root, row.author.clone(), message.into_bytes());
+        let edits = if list.is_some() { Vec::new() } else { edits };
         self.members.push(Member {
             change: row.change.clone(),
             version: row.version,
             commit,
             tree: applied.root,
             edits,
+            list: list.clone(),
         });
+        self.lists.extend(list.map(|list| (list, written)));
         Ok(Boarding::Aboard)
     }
 

@@ -3,6 +3,7 @@
 //! Stored as JSON; fields are only ever added, with a default.
 
 use serde::{Deserialize, Serialize};
+use yard_common::edit_list::EditList;
 use yard_common::bytes::Base64;
 use yard_common::fact::Terminal;
 use yard_common::landing::{AttemptId, Edit, PackRef, SignedRun};
@@ -81,8 +82,11 @@ pub struct Member {
     pub commit: ObjectId,
     /// The commit's tree.
     pub tree: ObjectId,
-    /// Its edits, made on the tree of the change before it.
+    /// Its edits, made on the tree of the change before it; empty where they are the value of `list`.
     pub edits: Vec<Edit>,
+    /// Where the edits are, when they are too many for a fact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<EditList>,
 }
 
 /// An attempt's commits, built and staged, not yet on main.

@@ -171,6 +171,7 @@ impl Lane {
             version: member.version,
             commit: member.commit,
             edits: member.edits.clone(),
+            list: member.list.clone(),
         });
         let request = LandRequest {
             key: train.id.clone(),

@@ -114,6 +114,7 @@ impl Entry {
                 Some(Cause::Interaction { with: with.clone(), runs: runs.clone(), detail: detail.clone() })
             }
             Why::Judged { .. }
+            | Why::Nothing
             | Why::Rewritten
             | Why::BadConfig { .. }
             | Why::Orphaned { .. }

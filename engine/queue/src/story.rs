@@ -219,6 +219,7 @@ fn put_aside(attempt: &AttemptId, aside: &Aside) -> Told {
             ("attempt", format!("attempt {attempt}: not aboard: {text}"))
         }
         Aside::AlreadyOnMain => ("closing", "main has all that it wants".to_owned()),
+        Aside::Nothing => ("back", "merged with main it changes nothing".into()),
         Aside::Broken { why } => ("back", format!("it cannot be put into a train: {why}")),
     };
     let text = if kind == "back" { format!("sent back: {text}") } else { text };

@@ -145,3 +145,49 @@ fn after_100_landings_fetches_are_whole_from_fork_and_parent_also_with_cold_isol
     ensure!(alone.git("forked", &["rev-parse", "HEAD"])? == base, "a fork's main moved by itself");
     Ok(())
 }
+
+#[test]
+fn a_change_of_20000_paths_is_accepted_tested_and_lands() -> Result<()> {
+    let (alone, base) = Alone::with_files(10_000)?;
+    let fork = alone.admin.new_fork(&alone.repo, &NewFork { name: ForkName::new("agent")? })?;
+    let run = alone.platform.token(Some(&alone.repo), None, &[Scope::Run])?;
+    let crew = Crew::start(&Client::new(alone.platform.url(), &run), &alone.repo, 1)?;
+    // Every file moves: 10,000 paths go, 10,000 come.
+    alone.git("clone", &["checkout", "-q", "--detach", &base])?;
+    std::fs::create_dir(alone.sandbox.join("clone/moved"))?;
+    for n in 0..50 {
+        alone.git("clone", &["mv", &format!("dir{n:03}"), "moved/"])?;
+    }
+    alone.git("clone", &["commit", "-q", "-m", "Move everything"])?;
+    let head = alone.git("clone", &["rev-parse", "HEAD^{tree}"])?;
+    let url = format!("{}/{}/forks/agent.git", alone.platform.url(), alone.repo);
+    let push = ["push", "-q", &url, "HEAD:refs/for/main"];
+    alone.sandbox.git("clone", Some(&fork.token), &push)?;
+    alone.settle()?;
+    // And a small change after it, on what it made.
+    alone.git("clone", &["fetch", "-q", &alone.remote(), "refs/heads/main"])?;
+    let main = alone.git("clone", &["rev-parse", "FETCH_HEAD"])?;
+    ensure!(alone.git("clone", &["rev-parse", "FETCH_HEAD^{tree}"])? == head, "main is another tree");
+    ensure!(alone.git("clone", &["rev-list", "--count", &format!("{base}..{main}")])? == "1");
+    alone.git("clone", &["checkout", "-q", "--detach", &main])?;
+    alone.sandbox.write("clone/moved/dir000/file0.txt", "after\n")?;
+    alone.git("clone", &["commit", "-q", "-a", "-m", "After it"])?;
+    alone.sandbox.git("clone", Some(&fork.token), &push)?;
+    alone.settle()?;
+    crew.stop()?;
+    alone.git("clone", &["fetch", "-q", &alone.remote(), "refs/heads/main"])?;
+    ensure!(alone.git("clone", &["show", "FETCH_HEAD:moved/dir000/file0.txt"])? == "after");
+    // The proof is whole for whoever checks it.
+    let landings = alone.admin.landings(&alone.repo, yard_common::FactNo(0), 100)?;
+    let edits: Vec<usize> = landings
+        .iter()
+        .filter_map(|(_, _, fact)| match fact {
+            yard_common::Fact::Landed { request, .. } => {
+                Some(request.changes.iter().map(|one| one.edits.len()).sum())
+            }
+            _ => None,
+        })
+        .collect();
+    ensure!(edits == [20_000, 1], "{edits:?}");
+    Ok(())
+}

@@ -56,12 +56,23 @@ fn a_repeated_request_gets_its_answer_although_main_has_moved() -> Result<()> {
     ensure!(settled.iter().all(|change| change.stage == Stage::Landed), "{settled:?}");
     let again = post(&story, &token, &body, "my-key")?;
     ensure!(again == first, "{first:?} then {again:?}");
+    // Nobody had asked for its head as an object, and it has landed: work on it is still taken.
+    let head = accepted(first.clone())?.head.to_string();
+    let mine = blob(&story, "A\n")?;
+    let on_it = json!({ "changes": [{ "intent": { "title": "on it" }, "base": head,
+        "edits": [edit("a.txt", Some(&mine), "AA\n")] }] });
+    accepted(post(&story, &token, &on_it, &fresh_key())?)?;
     let other = json!({ "changes": [change("three", json!([edit("a.txt", Some(&a), "x\n")]))] });
     let said = refused(post(&story, &token, &other, "my-key")?)?;
     ensure!(said.contains("\"my-key\" came with another request"), "{said}");
     // Another fork's key of the same name is its own.
     let bob = story.fork("bob")?;
-    accepted(post(&story, &bob, &json!({ "changes": [change("new", json!([edit("c.txt", None, "c\n")]))] }), "my-key")?)?;
+    accepted(post(
+        &story,
+        &bob,
+        &json!({ "changes": [change("new", json!([edit("c.txt", None, "c\n")]))] }),
+        "my-key",
+    )?)?;
     Ok(())
 }
 
@@ -128,7 +139,8 @@ fn a_stack_is_offered_by_the_api_alone_and_git_fetches_its_heads() -> Result<()>
     story.run_until_settled(5)?;
     story.landed_after(&base)?;
     ensure!(story.on_main("a.txt")? == "end");
-    let mirror = story.sandbox.git(".", Some(&story.token), &["clone", "-q", "--mirror", &story.remote(), "mirror"]);
+    let mirror =
+        story.sandbox.git(".", Some(&story.token), &["clone", "-q", "--mirror", &story.remote(), "mirror"]);
     mirror?;
     story.sandbox.git("mirror", None, &["fsck", "--strict"])?;
     Ok(())
@@ -169,7 +181,8 @@ fn an_empty_repository_says_that_main_is_pushed_first() -> Result<()> {
     let token = story.fork("ann")?;
     let (ok, said) = story.offer("ann", &token, "HEAD", &[])?;
     ensure!(!ok && said.contains("the repository is empty") && !said.contains("rebase"), "{said}");
-    let body = json!({ "changes": [{ "intent": { "title": "first" }, "edits": [edit("a.txt", None, "a\n")] }] });
+    let body =
+        json!({ "changes": [{ "intent": { "title": "first" }, "edits": [edit("a.txt", None, "a\n")] }] });
     let said = refused(post(&story, &token, &body, &fresh_key())?)?;
     ensure!(said.contains("the repository is empty"), "{said}");
     story.git(&["push", "-q", &story.remote(), "HEAD:refs/heads/main"])?;

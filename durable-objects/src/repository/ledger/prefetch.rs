@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use yard_common::submission::Submission;
-use yard_common::{ChangeId, ObjectId};
+use yard_common::submission::{RowEdit, Submission};
+use yard_common::{ChangeId, ForkName, ObjectId};
 
-use super::{SqlLedger, commit_row, row_of_fact, state_of, version_of};
+use super::super::lists::filled;
+use super::{SqlLedger, commit_row, fork_key, path_text, row_of_fact, state_of, version_of};
 use crate::sql::{Row, Sql, SqlFault, each_ids, each_json};
 
 /// Submission rows by the number of their fact.
@@ -38,7 +39,7 @@ impl<S: Sql> SqlLedger<'_, S> {
             &[],
         ));
         for row in rows.unwrap_or_default() {
-            let read = row.number(0).and_then(|no| Ok((no, row_of_fact(row.text(1)?)?)));
+            let read = row.number(0).and_then(|no| Ok((no, filled(row_of_fact(row.text(1)?)?, &self.lists))));
             known.extend(self.ok(read));
         }
         let states = self.ok(each_json(
@@ -115,6 +116,29 @@ impl<S: Sql> SqlLedger<'_, S> {
             if let (Some(key), Some(json)) = (self.ok(row.text(0)), self.ok(row.text(1))) {
                 read.answers.insert((kind, key.to_owned()), Some(json.to_owned()));
             }
+        }
+    }
+
+    /// Reads which changes of a fork touch these paths by one statement.
+    pub(crate) fn prefetch_paths(&self, fork: Option<&ForkName>, edits: &[RowEdit]) {
+        let fork = fork_key(fork);
+        let paths: Vec<String> = edits.iter().map(|edit| path_text(&edit.path)).collect();
+        let rows = self.ok(each_json(
+            self.sql,
+            "SELECT p.path, p.change FROM json_each(?1) AS j
+             JOIN paths AS p ON p.fork = ?2 AND p.path = j.value",
+            &paths,
+            &[fork.into()],
+        ));
+        let mut read = self.read.borrow_mut();
+        for row in rows.unwrap_or_default() {
+            let found = row.text(0).and_then(|path| Ok((path.to_owned(), row.parse(1, "change id")?)));
+            if let Some((path, change)) = self.ok(found) {
+                read.on_path.entry((fork.to_owned(), path)).or_default().insert(change);
+            }
+        }
+        for path in paths {
+            read.on_path.entry((fork.to_owned(), path)).or_default();
         }
     }
 }

@@ -196,7 +196,7 @@ fn the_head_of_an_api_submission_is_listed_built_and_kept_as_long_as_somebody_ne
     assert_eq!(world.call(&wire::Resolve { names: vec![named.clone()] }).unwrap(), [Some(head)]);
     assert!(world.call(&prepare).unwrap().without_objects.is_empty());
     assert_eq!(world.call(&wire::Contents { ids: vec![id] }).unwrap().len(), 1, "the lane still reads them");
-    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap() };
+    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap(), reason: String::new() };
     world.call(&wire::Do { key: key("k"), act, fork: None, admin: true, by: "t".into() }).unwrap();
     assert!(world.call(&wire::Contents { ids: vec![id] }).unwrap().is_empty());
     assert!(refs(&world, false).contains(&(named, head)), "what was built stays");
@@ -211,7 +211,7 @@ fn a_head_that_was_taken_back_before_anybody_looked_is_gone() {
     proposal.packs.clear();
     proposal.head_object = Some(Base64(yard_git::Objects::get(&world.store, &head).unwrap().data.clone()));
     world.call(&wire::Submit { items: vec![proposal], token: None }).unwrap().results.remove(0).unwrap();
-    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap() };
+    let act = wire::Act::Cancel { change: ChangeId::new("change-api").unwrap(), reason: String::new() };
     world.call(&wire::Do { key: key("k"), act, fork: None, admin: true, by: "t".into() }).unwrap();
     assert!(world.call(&wire::Heads { ids: vec![head] }).unwrap().is_empty());
     let named = name("refs/changes/change-api/1");

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use yard_common::bytes::Base64;
+use yard_common::edit_list::EditList;
 use yard_common::intent::{Intent, Signature};
 use yard_common::landing::{AttemptId, Edit, How, LandChange, LandRequest, PackRef, RunResult, SignedRun};
 use yard_common::submission::{RowEdit, Via};
@@ -285,6 +286,7 @@ impl World {
             base_commits: base.bases.iter().map(|base| base.id).collect(),
             base_tree: tree,
             differs_from_mains: vec![edits.len() as u32; base.mains_before.len()],
+            list: self.keep(&edits),
             edits,
             takes_back: Vec::new(),
             reverts: Vec::new(),
@@ -294,6 +296,14 @@ impl World {
             head_object: None,
             packs: vec![self.pack(&format!("click/packs/f{n}.pack"), &[head])],
         }
+    }
+
+    /// Puts a list that is too long for a fact into the bucket.
+    fn keep(&self, edits: &[RowEdit]) -> Option<EditList> {
+        let (list, value) = EditList::of(edits).unwrap()?;
+        let key = yard_wire::names::edit_list(&RepoName::new("click").unwrap(), &list);
+        block_on(self.blobs.put(&key, value)).unwrap();
+        Some(list)
     }
 
     /// Submits a change of one file on main.
@@ -360,7 +370,7 @@ impl World {
                 how: How::Theirs,
             });
             let (change, version) = (row.change.clone(), row.version);
-            listed.push(LandChange { change, version, commit: tip, edits: edits.collect() });
+            listed.push(LandChange { change, version, commit: tip, edits: edits.collect(), list: None });
             notes.push((tip.to_string(), format!("Change-Id: {id}\n")));
         }
         let edits: Vec<(&str, Option<&str>)> =

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use yard_common::edit_list::EditList;
 use yard_common::fact::Terminal;
 use yard_common::landing::{Edit, How, LandChange, LandRequest};
 use yard_common::submission::{Entry, Mode, RowEdit, Submission};
@@ -86,6 +87,10 @@ fn parents(ledger: &dyn Ledger, bound: &[Bound<'_>]) -> Result<(), Refusal> {
 
 fn edits(Bound { listed, row, .. }: &Bound<'_>) -> Result<(), Refusal> {
     let change = &listed.change;
+    let whole = EditList::is_whole(row.list.as_ref(), row.edits.len());
+    if !whole || !EditList::is_whole(listed.list.as_ref(), listed.edits.len()) {
+        return Err(Refusal::Malformed { why: format!("the list of edits of change {change} was not read") });
+    }
     let (mut paths, mut row_paths) = (BTreeSet::new(), BTreeSet::new());
     for edit in &listed.edits {
         let row_path = edit.from.as_ref().unwrap_or(&edit.path);

@@ -489,6 +489,7 @@ impl World {
             commits: if commits.is_empty() { vec![self.store.node(push.head)] } else { commits },
             base: Base { commits: bases.commits, tree: base_tree },
             edits,
+            list: None,
             differs_from_mains: counts,
             takes_back: takes_back.unwrap_or_default(),
             reverts: push.reverts.clone(),
@@ -607,7 +608,7 @@ impl World {
         let mut changes = Vec::new();
         for (change, version, edits, tree) in listed {
             tip = self.store.commit(&[tip], tree, &format!("{change}\n"));
-            changes.push(LandChange { change, version, commit: tip, edits });
+            changes.push(LandChange { change, version, commit: tip, edits, list: None });
         }
         let n = self.count();
         let pack = |kind: &str| PackRef {

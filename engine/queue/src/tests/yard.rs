@@ -169,6 +169,7 @@ impl Yard {
             head_tree: hash(Kind::Tree, format!("{name} {version}").as_bytes()),
             commits: vec![],
             base: Base { commits: vec![base], tree },
+            list: None,
             edits: vec![RowEdit {
                 path: RepoPath::new(format!("{name}.txt")).unwrap(),
                 base: None,
@@ -363,6 +364,7 @@ impl Yard {
                 commit: self.commit(&content, &attempt.to_string()),
                 tree,
                 edits: vec![],
+                list: None,
             });
         }
         if kind == AttemptKind::Train {

@@ -75,7 +75,7 @@ impl World {
         let change = ChangeId::new("Iabcdefgh").unwrap();
         let base = Base { commits: vec![base], tree: self.tree(base) };
         let row = submission(&change, commit, &base, &row);
-        (LandChange { change, version: Version(1), commit, edits }, row)
+        (LandChange { change, version: Version(1), commit, edits, list: None }, row)
     }
 
     fn judge(&self, landed: &LandChange, row: &Submission) -> (String, bool) {
