@@ -58,12 +58,16 @@ pub const REPLAY_MICRO_USD_DEFAULT: u64 = 10_000_000;
 /// The most that models may cost in a day, in US dollars.
 pub const REPLAY_USD_MAX: i64 = 100_000;
 /// The exact rules, and whether their edits may be re-applied after the test.
-pub const RULES: [(&str, bool); 5] = [
+pub const RULES: [(&str, bool); 9] = [
     ("sorted-lines", true),
     ("changelog", false),
     ("imports", false),
     ("version-number", false),
     ("union-exact", false),
+    ("json", false),
+    ("jsonl", false),
+    ("toml", false),
+    ("yaml", false),
 ];
 
 /// The test command of a repository.

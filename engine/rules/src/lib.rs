@@ -7,11 +7,16 @@
 
 mod changelog;
 mod imports;
+mod json;
+mod jsonl;
+mod keyed;
 mod lines;
 mod paths;
 mod sorted_lines;
+mod toml;
 mod union_exact;
 mod version_number;
+mod yaml;
 
 use yard_common::{RepoPath, RuleName};
 
@@ -41,6 +46,14 @@ pub enum Rule {
     VersionNumber,
     /// Both only added lines: all of them, ours first at one place.
     UnionExact,
+    /// A JSON file: objects by key, lists of records by id.
+    Json,
+    /// One JSON record a line, by id or as a whole.
+    Jsonl,
+    /// A TOML file: tables and keys by name, comments and order kept.
+    Toml,
+    /// A YAML file: block mappings by key, block sequences by id.
+    Yaml,
 }
 
 /// What a rule is asked: three versions of one file, of which neither side's is the base's.
@@ -60,8 +73,17 @@ struct Sides<'a> {
 
 impl Rule {
     /// Every rule there is.
-    pub const ALL: [Self; 5] =
-        [Self::SortedLines, Self::Changelog, Self::Imports, Self::VersionNumber, Self::UnionExact];
+    pub const ALL: [Self; 9] = [
+        Self::SortedLines,
+        Self::Changelog,
+        Self::Imports,
+        Self::VersionNumber,
+        Self::UnionExact,
+        Self::Json,
+        Self::Jsonl,
+        Self::Toml,
+        Self::Yaml,
+    ];
 
     /// The name in `.switchyard.toml` and in a landed edit.
     #[must_use]
@@ -72,6 +94,10 @@ impl Rule {
             Self::Imports => "imports",
             Self::VersionNumber => "version-number",
             Self::UnionExact => "union-exact",
+            Self::Json => "json",
+            Self::Jsonl => "jsonl",
+            Self::Toml => "toml",
+            Self::Yaml => "yaml",
         }
     }
 
@@ -99,6 +125,7 @@ impl Rule {
             Self::SortedLines => true,
             // Where two entries stand depends on which came first.
             Self::Changelog | Self::Imports | Self::VersionNumber | Self::UnionExact => false,
+            Self::Json | Self::Jsonl | Self::Toml | Self::Yaml => false,
         }
     }
 
@@ -137,6 +164,10 @@ impl Rule {
             Self::Imports => imports::merge(sides),
             Self::VersionNumber => version_number::merge(sides),
             Self::UnionExact => union_exact::merge(sides),
+            Self::Json => json::merge(base, ours, theirs),
+            Self::Jsonl => jsonl::merge(base, ours, theirs),
+            Self::Toml => toml::merge(base, ours, theirs),
+            Self::Yaml => yaml::merge(base, ours, theirs),
         }
     }
 }
