@@ -18,7 +18,8 @@ usage: node scripts/serve.mjs [options]
   --state FOLDER    where objects, R2 and D1 are kept (default .state); queues live in memory only
   --build FOLDER    what to run (default build, or YARD_BUILD)
   --secret TEXT     SWITCHYARD_SECRET; else the environment, .dev.vars, or one kept in the state folder
-  --var NAME=VALUE  another variable for the Worker; may be repeated
+  --var NAME=VALUE  another variable for the Worker; may be repeated. SWITCHYARD_MODEL... of the environment
+                    are passed on (engine/replay/src/settings.rs names them)
   --respawn         start workerd again on the same state and port when it dies; else exit with code 3
   --kill-at NAME#N  kill -9 the first workerd at the N-th pass of that point (durable-objects/src/points.rs);
                     given again, the next life (with --respawn) dies at the next one; the last has none
@@ -90,6 +91,11 @@ function secret(options, devVars) {
   const file = join(options.state, "secret");
   if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString("hex"), { mode: 0o600 });
   return readFileSync(file, "utf8");
+}
+
+/** The model's settings in the environment. */
+function model() {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("SWITCHYARD_MODEL")));
 }
 
 /** The process ids of the workerd processes that `parent` started. */
@@ -164,6 +170,7 @@ function workerOptions(options, killAt) {
       SWITCHYARD_ENVIRONMENT: "local",
       ...Object.fromEntries(Object.entries(devVars).map(([name, { value }]) => [name, value])),
       SWITCHYARD_SECRET: secret(options, devVars),
+      ...model(),
       ...options.vars,
       ...kill,
     },

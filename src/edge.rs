@@ -1,6 +1,7 @@
 //! The handlers that workerd calls: requests, queue batches, the cron trigger.
 
 mod platform;
+mod replays;
 mod requests;
 mod stream;
 
@@ -23,9 +24,12 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     requests::answer(request, env, &context).await
 }
 
-/// No message decides anything yet: each is acknowledged, and said so in the log.
+/// Replays are made; a message of another queue is acknowledged, and said so in the log.
 #[event(queue)]
-async fn queue(batch: MessageBatch<serde_json::Value>, _env: Env, _context: Context) -> Result<()> {
+async fn queue(batch: MessageBatch<serde_json::Value>, env: Env, _context: Context) -> Result<()> {
+    if batch.queue() == replays::QUEUE {
+        return replays::take(batch, env).await;
+    }
     for message in batch.messages()? {
         worker::console_warn!(
             "queue {}: message {} is of no known kind and is dropped",

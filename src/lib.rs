@@ -8,6 +8,7 @@ pub mod auth;
 pub mod git;
 pub mod hand;
 pub mod openapi;
+pub mod replay;
 pub mod respond;
 pub mod router;
 pub mod store;

@@ -15,8 +15,8 @@ use yard_transfer::pktline::{Decoder, FLUSH, Packet, write_data, write_line};
 const SECRET: &str = "a secret";
 
 pub(crate) struct Native {
-    wired: Rc<Wired>,
-    blobs: Rc<MemoryBlobs>,
+    pub(crate) wired: Rc<Wired>,
+    pub(crate) blobs: Rc<MemoryBlobs>,
     index: Rc<MemoryIndex>,
     drawn: Cell<u64>,
 }
@@ -136,7 +136,7 @@ pub(crate) fn ask(path: &str) -> Ask {
     ask
 }
 
-fn push(event: &Event<Native>, name: &str, reference: &str, tip: ObjectId, pack: &[u8]) -> String {
+pub(crate) fn push(event: &Event<Native>, name: &str, reference: &str, tip: ObjectId, pack: &[u8]) -> String {
     let ask = ask(&format!("/{name}.git/git-receive-pack"));
     let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
     let mut body = Vec::new();
@@ -181,7 +181,7 @@ fn fetch(event: &Event<Native>, name: &str, want: ObjectId, have: Option<ObjectI
 }
 
 /// One commit with one file: its id, its tree, its blob.
-fn commit(writer: &mut PackWriter, parent: Option<ObjectId>, text: &str) -> [ObjectId; 3] {
+pub(crate) fn commit(writer: &mut PackWriter, parent: Option<ObjectId>, text: &str) -> [ObjectId; 3] {
     let blob = hash(Kind::Blob, text.as_bytes());
     writer.add(blob, Kind::Blob, text.as_bytes());
     let mut tree = Vec::new();
