@@ -152,7 +152,10 @@ fn advice_is_given_in_the_terms_of_who_asks() -> Result<()> {
     let base = story.git(&["rev-parse", "main"])?;
     let token = story.fork("ann")?;
     let a = blob(&story, "a\n")?;
-    let body = |to: &str| json!({ "changes": [{ "intent": { "title": to }, "edits": [edit("a.txt", Some(&a), to)] }] });
+    let body = |to: &str| {
+        let edits = json!([edit("a.txt", Some(&a), to)]);
+        json!({ "changes": [{ "intent": { "title": to.trim() }, "edits": edits }] })
+    };
     let first = accepted(post(&story, &token, &body("1\n"), &fresh_key())?)?;
     let said = refused(post(&story, &token, &body("2\n"), &fresh_key())?)?;
     ensure!(said.contains("\"new_change\": true") && !said.contains("git "), "{said}");
