@@ -1,5 +1,7 @@
 //! The steps of a lane, one at a time: what other objects and the bucket are needed for.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use yard_common::bytes::Base64;
 use yard_common::config::ReplayPolicy;
 use yard_common::landing::{AttemptId, SignedRun};
@@ -10,6 +12,7 @@ use yard_queue::assemble::{Assembly, Built, Order, Passenger};
 use yard_queue::fact::{Aside, AttemptKind, KnownRow};
 use yard_queue::note::{self, NotesError};
 use yard_queue::state::{Claim, View};
+use yard_queue::without::own_tests;
 use yard_queue::{Input, Step};
 use yard_wire::board::Publish;
 use yard_wire::names;
@@ -158,11 +161,12 @@ impl<P: Platform> Lane<P> {
     async fn view(&self, seen: wire::View) -> Result<View, Refusal> {
         let head = seen.head.zip(seen.head_tree);
         let mut replay = ReplayPolicy { by_model: false, ..ReplayPolicy::default() };
+        let mut tests = Vec::new();
         let (check, train_max) = match head {
             None => (Err("main does not exist yet: push it".to_owned()), 1),
             Some((_, tree)) => {
                 let config = self.main_config(tree).await?;
-                replay = config.replay;
+                (replay, tests) = (config.replay, config.tests);
                 (config.check, config.train_max)
             }
         };
@@ -186,6 +190,7 @@ impl<P: Platform> Lane<P> {
             check,
             train_max,
             replay,
+            tests,
         })
     }
 
@@ -281,6 +286,13 @@ impl<P: Platform> Lane<P> {
                 .iter()
                 .filter_map(|change| loaded.brain.entries.get(change))
                 .map(|entry| Passenger { row: entry.row.clone(), waits_for: entry.waits_for.clone() })
+                .map(|passenger| match kind {
+                    AttemptKind::Without { .. } => Passenger {
+                        row: Box::new(own_tests(&passenger.row, &view.tests)),
+                        waits_for: BTreeSet::new(),
+                    },
+                    _ => passenger,
+                })
                 .collect();
             let own_base = matches!(kind, AttemptKind::Probe { on_main: false, .. });
             let base = passengers.first().filter(|_| own_base).map(|passenger| passenger.row.base.tree);
@@ -391,7 +403,7 @@ impl<P: Platform> Lane<P> {
         clock: &dyn Fn() -> Millis,
     ) -> Result<(), Refusal> {
         let stale = || Refusal::Stale { what: format!("attempt {attempt}") };
-        let (members, rows, notes_before) = self
+        let (members, rows, proofs, notes_before) = self
             .with(|loaded| {
                 let open = loaded.brain.attempts.get(&attempt.train)?;
                 let members: Vec<_> = open.candidate.as_ref()?.members.iter().take(count).cloned().collect();
@@ -400,7 +412,12 @@ impl<P: Platform> Lane<P> {
                     (entry.row.version == member.version).then(|| entry.row.clone())
                 });
                 let rows = rows.collect::<Option<Vec<_>>>()?;
-                Some((members, rows, loaded.world.view.as_ref()?.notes))
+                let proofs = members.iter().filter_map(|member| {
+                    let without = loaded.brain.entries.get(&member.change)?.without.as_ref()?;
+                    Some((member.change.clone(), without.sentence()))
+                });
+                let proofs: BTreeMap<ChangeId, String> = proofs.collect();
+                Some((members, rows, proofs, loaded.world.view.as_ref()?.notes))
             })?
             .ok_or_else(stale)?;
         let name = format!("{}-{}-{}", attempt.lane, attempt.train, attempt.attempt);
@@ -410,6 +427,7 @@ impl<P: Platform> Lane<P> {
             notes: notes_before,
             landing: members.iter().zip(rows.iter().map(|row| &**row)).collect(),
             runs,
+            proofs,
             now: clock(),
         };
         let notes = self.written(&order, &key).await?;

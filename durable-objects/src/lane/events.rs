@@ -119,6 +119,7 @@ fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<Cha
         | LaneFact::Renewed { .. }
         | LaneFact::LeaseLost { .. }
         | LaneFact::Late { .. }
+        | LaneFact::TriedWithout { .. }
         | LaneFact::ReplaysAsked { .. }
         | LaneFact::ReplayLost { .. }
         | LaneFact::OnMain { .. }

@@ -30,6 +30,8 @@ pub(super) struct MainConfig {
     pub train_max: usize,
     /// When and how far a model redoes changes.
     pub replay: ReplayPolicy,
+    /// Patterns of test files.
+    pub tests: Vec<String>,
 }
 
 /// What is at hand: what the lane made, and what was loaded for this step.
@@ -148,6 +150,7 @@ impl<P: Platform> Lane<P> {
             rules: assemble::rules(&config),
             train_max: config.train_max,
             replay: config.replay.clone(),
+            tests: config.tests.clone(),
         };
         *self.config.borrow_mut() = Some(config.clone());
         Ok(config)

@@ -9,6 +9,7 @@
 //! command = "npm test"     # run by `sh -c` in a clean checkout
 //! junit = "report.xml"     # where it writes JUnit XML
 //! timeout_seconds = 600    # 1 to 21600
+//! tests = ["test/**"]      # which files are tests; the usual names and folders where nothing is said
 //!
 //! [[rules]]
 //! paths = ["INDEX", "docs/**/*.list"]
@@ -49,6 +50,19 @@ pub const TIMEOUT_SECONDS_MAX: u32 = 6 * 3600;
 pub const TIMEOUT_SECONDS_DEFAULT: u32 = 600;
 /// Changes tested together where no number is given: `TRAIN_CHANGES_MAX` / 10.
 pub const TRAIN_MAX_DEFAULT: usize = TRAIN_CHANGES_MAX / 10;
+/// Which files are tests, where nothing is said.
+pub const TESTS_DEFAULT: [&str; 10] = [
+    "test/**",
+    "tests/**",
+    "**/test/**",
+    "**/tests/**",
+    "**/__tests__/**",
+    "**/*_test.*",
+    "**/test_*.py",
+    "**/*.test.*",
+    "**/*.spec.*",
+    "**/*Test.java",
+];
 /// Replays of one change where no number is given.
 pub const REPLAYS_DEFAULT: u32 = 5;
 /// Replays of one change, at most.
@@ -122,6 +136,8 @@ impl Default for ReplayPolicy {
 pub struct Config {
     /// The test command; nothing is tested or landed without one.
     pub check: Option<Check>,
+    /// Patterns of test files.
+    pub tests: Vec<String>,
     /// The merge rules; the first that covers a path is its rule.
     pub rules: Vec<PathRule>,
     /// How far lanes keep out of each other's way.
@@ -136,6 +152,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             check: None,
+            tests: Reader::default_tests(),
             rules: Vec::new(),
             isolation: Isolation::default(),
             train_max: TRAIN_MAX_DEFAULT,
@@ -181,6 +198,7 @@ struct ChecksTable {
     command: Option<toml::Spanned<String>>,
     junit: Option<toml::Spanned<String>>,
     timeout_seconds: Option<toml::Spanned<i64>>,
+    tests: Option<toml::Spanned<Patterns>>,
 }
 
 #[derive(Deserialize)]
@@ -216,14 +234,11 @@ impl Config {
         let read = Reader { text };
         Ok(Self {
             check: read.check(&file.checks)?,
+            tests: read.tests(&file.checks)?,
             rules: read.rules(&file.rules)?,
             isolation: file.lane.isolation,
             train_max: read
-                .number(
-                    "lane.train_max",
-                    file.lane.train_max.as_ref(),
-                    TRAIN_CHANGES_MAX as i64,
-                )?
+                .number("lane.train_max", file.lane.train_max.as_ref(), TRAIN_CHANGES_MAX as i64)?
                 .and_then(|number| usize::try_from(number).ok())
                 .unwrap_or(TRAIN_MAX_DEFAULT),
             replay: read.replay(&file.replay)?,
@@ -234,9 +249,7 @@ impl Config {
     #[must_use]
     pub fn hold_reason(&self) -> Option<&'static str> {
         match self.check {
-            None => {
-                Some("main has no .switchyard.toml with a check command ([checks] command = ...)")
-            }
+            None => Some("main has no .switchyard.toml with a check command ([checks] command = ...)"),
             Some(_) => None,
         }
     }
@@ -248,17 +261,10 @@ impl Config {
             .rules
             .iter()
             .filter(|entry| RULES.contains(&(entry.rule.as_str(), true)))
-            .map(|entry| Commutative {
-                paths: entry.pattern.clone(),
-                rule: entry.rule.clone(),
-            });
+            .map(|entry| Commutative { paths: entry.pattern.clone(), rule: entry.rule.clone() });
         Policy {
             config: blob,
-            command: self
-                .check
-                .as_ref()
-                .map(|check| check.command.clone())
-                .unwrap_or_default(),
+            command: self.check.as_ref().map(|check| check.command.clone()).unwrap_or_default(),
             isolation: self.isolation,
             commutative: commutative.collect(),
             review_lines: self.replay.review_lines,
@@ -311,6 +317,20 @@ impl Reader<'_> {
         Err(self.refuse(value, &format!("{key} is {number}, it must be {from} to {to}")))
     }
 
+    fn tests(&self, table: &ChecksTable) -> Result<Vec<String>, Refusal> {
+        let Some(given) = &table.tests else { return Ok(Self::default_tests()) };
+        let patterns = match given.get_ref() {
+            Patterns::One(pattern) => std::slice::from_ref(pattern),
+            Patterns::Many(patterns) => patterns.as_slice(),
+        };
+        patterns.iter().try_for_each(|pattern| self.pattern("checks.tests", given, pattern))?;
+        Ok(patterns.to_vec())
+    }
+
+    fn default_tests() -> Vec<String> {
+        TESTS_DEFAULT.iter().map(|pattern| (*pattern).to_owned()).collect()
+    }
+
     fn replay(&self, table: &ReplayTable) -> Result<ReplayPolicy, Refusal> {
         let number = |key, value: &Option<toml::Spanned<i64>>, range: RangeInclusive<i64>| {
             self.number_in(key, value.as_ref(), range)
@@ -342,10 +362,9 @@ impl Reader<'_> {
         )?;
         let Some(command) = &table.command else {
             return match &table.junit {
-                Some(junit) => Err(self.refuse(
-                    junit,
-                    "checks.junit without checks.command: add the command",
-                )),
+                Some(junit) => {
+                    Err(self.refuse(junit, "checks.junit without checks.command: add the command"))
+                }
                 None => Ok(None),
             };
         };
@@ -362,9 +381,7 @@ impl Reader<'_> {
         Ok(Some(Check {
             command: command.get_ref().clone(),
             junit: path,
-            timeout_seconds: timeout
-                .and_then(|n| u32::try_from(n).ok())
-                .unwrap_or(TIMEOUT_SECONDS_DEFAULT),
+            timeout_seconds: timeout.and_then(|n| u32::try_from(n).ok()).unwrap_or(TIMEOUT_SECONDS_DEFAULT),
         }))
     }
 
@@ -377,30 +394,24 @@ impl Reader<'_> {
                 let why = format!("there is no rule {name:?}: use one of {}", known.join(", "));
                 return Err(self.refuse(&table.rule, &why));
             }
-            let rule = RuleName::new(name.as_str())
-                .map_err(|bad| self.refuse(&table.rule, &bad.to_string()))?;
+            let rule =
+                RuleName::new(name.as_str()).map_err(|bad| self.refuse(&table.rule, &bad.to_string()))?;
             let patterns = match table.paths.get_ref() {
                 Patterns::One(pattern) => std::slice::from_ref(pattern),
                 Patterns::Many(patterns) => patterns.as_slice(),
             };
             for pattern in patterns {
-                self.pattern(&table.paths, pattern)?;
-                rules.push(PathRule {
-                    pattern: pattern.clone(),
-                    rule: rule.clone(),
-                });
+                self.pattern("rules.paths", &table.paths, pattern)?;
+                rules.push(PathRule { pattern: pattern.clone(), rule: rule.clone() });
             }
             if rules.len() > RULES_MAX {
-                return Err(self.refuse(
-                    &table.paths,
-                    &format!("there are more than {RULES_MAX} patterns"),
-                ));
+                return Err(self.refuse(&table.paths, &format!("there are more than {RULES_MAX} patterns")));
             }
         }
         Ok(rules)
     }
 
-    fn pattern(&self, at: &toml::Spanned<Patterns>, pattern: &str) -> Result<(), Refusal> {
+    fn pattern(&self, key: &str, at: &toml::Spanned<Patterns>, pattern: &str) -> Result<(), Refusal> {
         let wildcards = pattern.replace("**", "*").matches('*').count();
         let why = if pattern.is_empty() || pattern.starts_with('/') || pattern.ends_with('/') {
             "a pattern is a path from the root of the repository, without a slash at either end"
@@ -413,7 +424,7 @@ impl Reader<'_> {
         } else {
             return Ok(());
         };
-        Err(self.refuse(at, &format!("rules.paths {pattern:?}: {why}")))
+        Err(self.refuse(at, &format!("{key} {pattern:?}: {why}")))
     }
 }
 

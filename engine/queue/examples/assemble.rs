@@ -64,7 +64,14 @@ fn main() {
     let (candidate, pack) = (built.candidate.unwrap(), built.pack.unwrap());
     let start = Instant::now();
     let landing = candidate.members.iter().map(|member| (member, &rows[&member.change])).collect();
-    let order = note::Order { attempt, notes: None, landing, runs: &[], now: Millis(1_700_000_000_000) };
+    let order = note::Order {
+        attempt,
+        notes: None,
+        landing,
+        runs: &[],
+        proofs: BTreeMap::new(),
+        now: Millis(1_700_000_000_000),
+    };
     let notes = note::write(&objects, &order, PackKey::new("n").unwrap()).unwrap();
     let noted = start.elapsed();
     let rate = |time: std::time::Duration| changes as f64 / time.as_secs_f64();

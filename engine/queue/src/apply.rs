@@ -40,6 +40,7 @@ impl Lane {
             LaneFact::Answered { attempt, answer, at } => self.answered(attempt, answer, *at),
             LaneFact::MainAgain { .. } => self.bad_main = None,
             LaneFact::Late { .. } => {}
+            LaneFact::TriedWithout { attempt, without, .. } => self.tried_without(attempt, without),
             LaneFact::ReplayBegan { .. }
             | LaneFact::ReplaysAsked { .. }
             | LaneFact::ReplayLost { .. }

@@ -15,6 +15,8 @@ use yard_common::{
     RunnerId, SuiteId, TrainNo, Version,
 };
 
+use crate::without::Without;
+
 /// A test command with all that decides its meaning but the runner's environment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Check {
@@ -54,6 +56,8 @@ pub enum Purpose {
     Prefix,
     /// Main's tip, which came in untested.
     Confirm,
+    /// The own tests of a replayed change, without the rest of it.
+    Without,
 }
 
 impl Purpose {
@@ -67,6 +71,7 @@ impl Purpose {
             Self::Again => "again",
             Self::Prefix => "prefix",
             Self::Confirm => "confirm",
+            Self::Without => "without",
         }
     }
 }
@@ -180,6 +185,13 @@ pub enum AttemptKind {
         version: Version,
         /// On main rather than on its own base, where that base proves nothing.
         on_main: bool,
+    },
+    /// The own tests of a replayed change on main, without the rest of it; never lands.
+    Without {
+        /// The change.
+        change: ChangeId,
+        /// Its version.
+        version: Version,
     },
     /// Main's tip, which came in untested.
     Confirm {
@@ -469,6 +481,15 @@ pub enum LaneFact {
         version: Version,
         /// Why.
         why: String,
+        /// When.
+        at: Millis,
+    },
+    /// The own tests of a replayed change were tried without it.
+    TriedWithout {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What they say.
+        without: Without,
         /// When.
         at: Millis,
     },

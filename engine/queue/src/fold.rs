@@ -10,6 +10,7 @@ use crate::fact::{Aside, AttemptKind, Candidate, KnownRow, LandAnswer};
 use crate::limits::{CALL_RETRY_MS, FAILURES_MAX, LANDINGS_KEPT, TOUCHED_PATHS_MAX};
 use crate::replay::Behind;
 use crate::state::{Attempt, Entry, Lane, Status, Stop, Why};
+use crate::without::Without;
 
 impl Lane {
     /// Folds one fact of the repository.
@@ -117,6 +118,7 @@ impl Lane {
                 replays,
                 reserved,
                 behind: None,
+                without: None,
             },
         );
     }
@@ -261,7 +263,7 @@ impl Lane {
                     *probe = None;
                 }
             }
-            AttemptKind::Confirm { .. } => {}
+            AttemptKind::Confirm { .. } | AttemptKind::Without { .. } => {}
         }
     }
 
@@ -274,6 +276,8 @@ impl Lane {
                 AttemptKind::Train => attempt.landing.is_none(),
                 AttemptKind::Probe { on_main, .. } => on_main,
                 AttemptKind::Confirm { .. } => true,
+                // Evidence for the record: it may come after the landing.
+                AttemptKind::Without { .. } => false,
             })
             .map(|(train, _)| *train)
             .collect();
@@ -311,12 +315,17 @@ impl Lane {
         aside: &[(ChangeId, Version, Aside)],
         at: Millis,
     ) {
-        for (change, version, aside) in aside {
+        let without = self.attempts.get(&id.train).is_some_and(|attempt| attempt.is_without());
+        for (change, version, aside) in aside.iter().filter(|_| !without) {
             self.put_aside(change, *version, aside, id.train, at);
         }
         let Some(attempt) = self.attempts.get_mut(&id.train).filter(|attempt| attempt.id == *id) else {
             return;
         };
+        if let (AttemptKind::Without { .. }, None) = (&attempt.kind, candidate) {
+            let why = "they do not merge with main alone".to_owned();
+            return self.tried_without(id, &Without::Unknown { why });
+        }
         let Some(candidate) = candidate else {
             self.close_attempt(id.train, "none of its changes could board");
             return;

@@ -305,7 +305,8 @@ impl Lane {
             .flat_map(|attempt| attempt.runs.iter().map(move |run| (attempt, run)))
             .filter(|(_, run)| run.ended.is_none())
             .collect();
-        open.sort_by_key(|(attempt, _)| attempt.kind != AttemptKind::Train);
+        // The proof of a replay is on its note only where it is known before the landing.
+        open.sort_by_key(|(attempt, _)| (!attempt.is_without(), attempt.kind != AttemptKind::Train));
         let mine =
             open.iter().find(|(_, run)| run.lease.as_ref().is_some_and(|lease| lease.runner == *runner));
         let free = open.iter().find(|(_, run)| run.lease.is_none());
@@ -378,7 +379,9 @@ impl Lane {
 fn reference(attempt: &Attempt) -> Result<RefName, Refusal> {
     match attempt.kind {
         AttemptKind::Confirm { .. } => Ok(RefName::new("HEAD")?),
-        AttemptKind::Train | AttemptKind::Probe { .. } => candidate_ref(&attempt.staged),
+        AttemptKind::Train | AttemptKind::Probe { .. } | AttemptKind::Without { .. } => {
+            candidate_ref(&attempt.staged)
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub mod settle;
 pub mod stage;
 pub mod state;
 pub mod story;
+pub mod without;
 
 pub use fact::{Candidate, Check, LaneFact, Member, Purpose};
 pub use input::{Answer, Input, Work};

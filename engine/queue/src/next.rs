@@ -78,6 +78,11 @@ impl Lane {
             return Step::Replay(unasked);
         }
         let assembling = world.assembling.is_some();
+        if let (false, true) = (assembling, view.check.is_ok())
+            && let Some(step) = self.without(view)
+        {
+            return step;
+        }
         if self.train().is_none() && !assembling && self.waits(Some(view)).is_none() {
             let changes = self.choose(view, now);
             if !changes.is_empty() {

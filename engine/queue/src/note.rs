@@ -4,6 +4,7 @@
 //! (`git log --notes=intent`); lines `Key: value`, further lines of a value indented by one space,
 //! an empty one as ` .`, so that several notes joined one after another are still read.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub struct Order<'a> {
     pub landing: Vec<(&'a Member, &'a Submission)>,
     /// The runs that prove them.
     pub runs: &'a [SignedRun],
+    /// What the own tests of replayed changes say without them.
+    pub proofs: BTreeMap<ChangeId, String>,
     /// Now: the committer's time.
     pub now: Millis,
 }
@@ -144,6 +147,7 @@ pub fn text(member: &Member, row: &Submission, order: &Order<'_>) -> String {
     line("Via", via(row));
     if let Some(origin) = &row.replay {
         line("Replay", &replay(origin));
+        line("Proof", order.proofs.get(&row.change).map_or("", String::as_str));
         line("Reviewed", &format!("version {}; {}", origin.reviewed, origin.compared));
     }
     line("Submitted", &format!("{} seq {}", row.head, row.seq));

@@ -32,7 +32,12 @@ impl Lane {
                 (AttemptKind::Confirm { commit, tree, check }, _) => {
                     self.settle_confirm(attempt, (*commit, *tree), check, world, now)
                 }
-                (AttemptKind::Train | AttemptKind::Probe { .. }, None) => self.settle_unbuilt(attempt, world),
+                (AttemptKind::Without { .. }, Some(candidate)) => {
+                    self.settle_without(attempt, candidate, now).into_iter().collect()
+                }
+                (AttemptKind::Train | AttemptKind::Probe { .. } | AttemptKind::Without { .. }, None) => {
+                    self.settle_unbuilt(attempt, world)
+                }
             };
         }
         if facts.is_empty() {
@@ -327,7 +332,12 @@ impl Lane {
     }
 }
 
-fn run_opened(attempt: &Attempt, at: (ObjectId, ObjectId), need: Need, purpose: Purpose) -> Option<LaneFact> {
+pub(crate) fn run_opened(
+    attempt: &Attempt,
+    at: (ObjectId, ObjectId),
+    need: Need,
+    purpose: Purpose,
+) -> Option<LaneFact> {
     let Need::Run { count, check, before } = need else { return None };
     let id = &attempt.id;
     let run = RunId::new(format!("{}-{}-{}", id.lane, id.train, attempt.runs.len() + 1)).ok()?;

@@ -17,6 +17,7 @@ use yard_common::{
 
 use crate::fact::{AttemptKind, Candidate, Check, Purpose};
 use crate::replay::{Behind, Open, Spent};
+use crate::without::Without;
 
 /// A live claim, as the repository shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct View {
     pub train_max: usize,
     /// When and how far a model redoes changes.
     pub replay: ReplayPolicy,
+    /// Patterns of test files.
+    pub tests: Vec<String>,
 }
 
 /// What the lane sees of the world: never stored, read anew after a restart.
@@ -212,6 +215,9 @@ pub struct Entry {
     /// It collides with a change ahead of it in an open train.
     #[serde(default)]
     pub behind: Option<Behind>,
+    /// What its own tests say without it, for a replay.
+    #[serde(default)]
+    pub without: Option<Without>,
 }
 
 /// A lease on a run.
@@ -472,6 +478,12 @@ impl Run {
 }
 
 impl Attempt {
+    /// Is it the proof of a replay?
+    #[must_use]
+    pub fn is_without(&self) -> bool {
+        matches!(self.kind, AttemptKind::Without { .. })
+    }
+
     /// The first `count` changes of the candidate.
     #[must_use]
     pub fn aboard(&self, count: usize) -> Vec<ChangeId> {

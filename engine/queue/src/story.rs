@@ -10,6 +10,7 @@ use yard_common::{ChangeId, RunId, TrainNo};
 use crate::fact::{Aside, AttemptKind, Candidate, LaneFact, Purpose};
 use crate::stage::sent_back;
 use crate::state::Why;
+use crate::without::Without;
 
 /// One thing that happened to the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +62,13 @@ impl Story {
                 let own = *change == self.change;
                 own.then(|| self.probed(attempt, *on_main))
             }
+            LaneFact::Began { attempt, kind: AttemptKind::Without { change, .. }, .. } => {
+                if *change == self.change {
+                    self.trains.insert(attempt.train, (attempt.clone(), 0));
+                }
+                None
+            }
+            LaneFact::TriedWithout { attempt, without, .. } => self.tried_without(attempt, without),
             LaneFact::Assembled { attempt, candidate, aside, .. } => {
                 let own = aside.iter().find(|(change, ..)| *change == self.change);
                 match own {
@@ -87,6 +95,11 @@ impl Story {
             | LaneFact::NotReplayed { .. } => self.replayed(fact),
             other => self.judged(other),
         }
+    }
+
+    fn tried_without(&self, attempt: &AttemptId, without: &Without) -> Option<Told> {
+        self.trains.get(&attempt.train)?;
+        Some(Told { attempt: Some(attempt.clone()), ..Told::of("replay", without.sentence()) })
     }
 
     fn replayed(&self, fact: &LaneFact) -> Option<Told> {
@@ -169,6 +182,7 @@ impl Story {
             Purpose::Again => "the same tree again",
             Purpose::Prefix => "the first changes of the train",
             Purpose::Confirm => "main",
+            Purpose::Without => "its own tests without it",
         };
         Some(Told {
             attempt: self.trains.get(&known.train).map(|(attempt, _)| attempt.clone()),

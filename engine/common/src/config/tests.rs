@@ -30,63 +30,35 @@ fn why(text: &str) -> String {
 fn every_key_is_read() {
     let config = Config::parse(FULL.as_bytes()).unwrap();
     let check = config.check.as_ref().unwrap();
-    assert_eq!(
-        (check.command.as_str(), check.timeout_seconds),
-        ("npm test", 30)
-    );
+    assert_eq!((check.command.as_str(), check.timeout_seconds), ("npm test", 30));
     assert_eq!(check.junit.as_bytes(), b"out/report.xml");
-    assert_eq!(
-        (config.isolation, config.train_max),
-        (Isolation::Paths, 500)
-    );
-    let patterns: Vec<_> = config
-        .rules
-        .iter()
-        .map(|rule| rule.pattern.as_str())
-        .collect();
+    assert_eq!((config.isolation, config.train_max), (Isolation::Paths, 500));
+    let patterns: Vec<_> = config.rules.iter().map(|rule| rule.pattern.as_str()).collect();
     assert_eq!(patterns, ["INDEX", "a/**/*.list", "b?.txt"]);
     assert_eq!(config.hold_reason(), None);
     let policy = config.policy(Some(ObjectId::EMPTY_TREE));
-    assert_eq!(
-        (policy.command.as_str(), policy.commutative.len()),
-        ("npm test", 3)
+    assert_eq!((policy.command.as_str(), policy.commutative.len()), ("npm test", 3));
+    assert!(
+        policy.is_commutative(&RepoPath::new("b1.txt").unwrap(), &RuleName::new("sorted-lines").unwrap())
     );
-    assert!(policy.is_commutative(
-        &RepoPath::new("b1.txt").unwrap(),
-        &RuleName::new("sorted-lines").unwrap()
-    ));
 }
 
 #[test]
 fn an_empty_file_is_the_default_and_holds_everything_with_the_reason() {
     let config = Config::parse(b"").unwrap();
     assert_eq!(config, Config::default());
-    assert_eq!(
-        (config.isolation, config.train_max),
-        (Isolation::Strict, TRAIN_MAX_DEFAULT)
-    );
-    assert!(
-        config
-            .hold_reason()
-            .unwrap()
-            .starts_with("main has no .switchyard.toml with a check command")
-    );
+    assert_eq!((config.isolation, config.train_max), (Isolation::Strict, TRAIN_MAX_DEFAULT));
+    assert!(config.hold_reason().unwrap().starts_with("main has no .switchyard.toml with a check command"));
 }
 
 #[test]
 fn an_unknown_key_is_refused_with_its_name_and_line() {
     let text = why("[checks]\ncommand = \"x\"\njunit = \"r.xml\"\ntimeout = 3\n");
-    assert!(
-        text.contains("line 4") && text.contains("`timeout`"),
-        "{text}"
-    );
+    assert!(text.contains("line 4") && text.contains("`timeout`"), "{text}");
     let text = why("\n[[rules]]\npaths = \"a\"\nrule = \"sorted-lines\"\nwhen = 1\n");
     assert!(text.contains("line 5") && text.contains("`when`"), "{text}");
     let text = why("[lanes]\n");
-    assert!(
-        text.contains("line 1") && text.contains("`lanes`"),
-        "{text}"
-    );
+    assert!(text.contains("line 1") && text.contains("`lanes`"), "{text}");
 }
 
 #[test]
@@ -95,43 +67,15 @@ fn wrong_values_are_refused_with_their_line_and_what_is_expected() {
         ("[lane]\ntrain_max = 0\n", "line 2", "1 to 500"),
         ("[lane]\ntrain_max = 501\n", "line 2", "1 to 500"),
         ("[lane]\nisolation = \"none\"\n", "line 2", "strict"),
-        (
-            "[checks]\ncommand = \" \"\njunit = \"r\"\n",
-            "line 2",
-            "must be a command",
-        ),
+        ("[checks]\ncommand = \" \"\njunit = \"r\"\n", "line 2", "must be a command"),
         ("[checks]\ncommand = \"x\"\n", "line 2", "checks.junit"),
         ("[checks]\njunit = \"r\"\n", "line 2", "checks.command"),
-        (
-            "[checks]\ncommand = \"x\"\njunit = \"../r\"\n",
-            "line 3",
-            "'..'",
-        ),
-        (
-            "[checks]\ntimeout_seconds = 21601\n",
-            "line 2",
-            "1 to 21600",
-        ),
-        (
-            "[[rules]]\npaths = \"a\"\nrule = \"union\"\n",
-            "line 3",
-            "sorted-lines",
-        ),
-        (
-            "[[rules]]\npaths = \"/a\"\nrule = \"sorted-lines\"\n",
-            "line 2",
-            "root of the repository",
-        ),
-        (
-            "[[rules]]\npaths = [\"[a]\"]\nrule = \"sorted-lines\"\n",
-            "line 2",
-            "knows *",
-        ),
-        (
-            "[[rules]]\npaths = \"*a*a*a*a*\"\nrule = \"sorted-lines\"\n",
-            "line 2",
-            "at most 4",
-        ),
+        ("[checks]\ncommand = \"x\"\njunit = \"../r\"\n", "line 3", "'..'"),
+        ("[checks]\ntimeout_seconds = 21601\n", "line 2", "1 to 21600"),
+        ("[[rules]]\npaths = \"a\"\nrule = \"union\"\n", "line 3", "sorted-lines"),
+        ("[[rules]]\npaths = \"/a\"\nrule = \"sorted-lines\"\n", "line 2", "root of the repository"),
+        ("[[rules]]\npaths = [\"[a]\"]\nrule = \"sorted-lines\"\n", "line 2", "knows *"),
+        ("[[rules]]\npaths = \"*a*a*a*a*\"\nrule = \"sorted-lines\"\n", "line 2", "at most 4"),
         ("[lane\n", "line 1", ""),
     ] {
         let text = why(text);
@@ -141,14 +85,8 @@ fn wrong_values_are_refused_with_their_line_and_what_is_expected() {
 
 #[test]
 fn odd_bytes_are_refused() {
-    assert!(matches!(
-        Config::parse(b"\xff"),
-        Err(Refusal::Invalid { .. })
-    ));
-    assert!(matches!(
-        Config::parse(&vec![b'#'; CONFIG_BYTES_MAX + 1]),
-        Err(Refusal::TooLarge { .. })
-    ));
+    assert!(matches!(Config::parse(b"\xff"), Err(Refusal::Invalid { .. })));
+    assert!(matches!(Config::parse(&vec![b'#'; CONFIG_BYTES_MAX + 1]), Err(Refusal::TooLarge { .. })));
 }
 
 #[test]

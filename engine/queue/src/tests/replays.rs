@@ -255,3 +255,54 @@ fn no_model_is_asked_where_the_configuration_says_so() {
     );
     assert!(yard.asked.is_empty());
 }
+
+/// A replay of a change that brings a test, waiting with its proof to be made; and the pointer.
+fn with_its_own_test(
+    suite: impl FnMut(&[ChangeId], u64) -> yard_common::landing::RunResult + 'static,
+) -> Yard {
+    let mut yard = Yard::new(suite);
+    yard.replay = ReplayPolicy::default();
+    let (_, mut content) = yard.head();
+    content.push(change("rival"));
+    yard.push(content);
+    yard.collides.insert((change("rival"), change("late")));
+    yard.with_test = true;
+    yard.submit("late");
+    yard.settle();
+    let pointer = yard.asked[0].clone();
+    yard.proposes(&pointer);
+    yard
+}
+
+#[test]
+fn the_own_tests_of_a_replayed_change_are_tried_without_it_and_the_record_says_so() {
+    let mut yard = with_its_own_test(
+        |content, _| {
+            if has(content, "tests-of-late") { red("test_late") } else { green() }
+        },
+    );
+    yard.work();
+    assert!(yard.run_once(), "the proof is tried before the train, so that its note can say it");
+    assert_eq!(yard.tested.last().unwrap(), &["rival", "tests-of-late"]);
+    let proof = yard.lane.entries[&change("late")].without.clone().unwrap();
+    assert!(proof.sentence().starts_with("its own tests fail without it (main-"), "{proof:?}");
+    yard.restart();
+    yard.settle();
+    assert_eq!(yard.landed(), ["rival", "late"]);
+    assert!(yard.lane.attempts.is_empty());
+}
+
+#[test]
+fn a_proof_that_fails_or_never_comes_holds_no_landing() {
+    let mut yard = with_its_own_test(|_, _| green());
+    yard.settle();
+    assert_eq!(yard.landed(), ["rival", "late"], "tests that pass without it are evidence, no verdict");
+    let mut yard = with_its_own_test(|_, _| green());
+    yard.work();
+    let proof = yard.lease("slow").unwrap();
+    yard.settle();
+    assert_eq!(yard.landed(), ["rival", "late"]);
+    yard.report(&proof, "slow", red("late")).unwrap();
+    yard.settle();
+    assert!(yard.lane.attempts.is_empty(), "a proof that comes late ends all the same");
+}

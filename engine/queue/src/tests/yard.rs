@@ -9,7 +9,7 @@ use yard_common::config::ReplayPolicy;
 use yard_common::fact::{Terminal, Turns};
 use yard_common::intent::{Intent, Signature};
 use yard_common::landing::*;
-use yard_common::replay::{Cost, ReplayEnd};
+use yard_common::replay::{Cause, Cost, Origin, ReplayEnd};
 use yard_common::stage::Stage;
 use yard_common::submission::*;
 use yard_common::*;
@@ -36,6 +36,23 @@ pub fn check() -> Check {
         command: "make test".into(),
         junit: None,
         timeout_seconds: 60,
+    }
+}
+
+fn origin(version: Version) -> Origin {
+    Origin {
+        lane: LaneName::new("main").unwrap(),
+        no: ReplayNo(1),
+        of: Version(version.0 - 1),
+        reviewed: Version(1),
+        cause: Cause::Collision { paths: vec![] },
+        rivals: vec![],
+        renames: vec![],
+        cost: Cost::default(),
+        prompt: String::new(),
+        compared: String::new(),
+        range_diff: String::new(),
+        differing_lines: 0,
     }
 }
 
@@ -77,6 +94,8 @@ pub struct Yard {
     pub replay: ReplayPolicy,
     /// Replays that the host put into the queue.
     pub asked: Vec<Pointer>,
+    /// Submissions bring a test file too.
+    pub with_test: bool,
     /// How the next submission comes in.
     pub via: Via,
 }
@@ -107,6 +126,7 @@ impl Yard {
             trains: Vec::new(),
             replay: ReplayPolicy { by_model: false, ..ReplayPolicy::default() },
             asked: Vec::new(),
+            with_test: false,
             via: Via::Git,
         };
         yard.push(vec![]);
@@ -159,6 +179,8 @@ impl Yard {
         let tree = self.tree(&content);
         let version = self.rows.get(&id).map_or(Version(1), |row| row.version.next());
         let via = self.via;
+        let paths = [format!("{name}.txt"), format!("tests/{name}.txt")];
+        let paths = paths.into_iter().take(if self.with_test { 2 } else { 1 });
         let row = Submission {
             seq: Seq(self.log.len() as u64),
             change: id.clone(),
@@ -170,11 +192,13 @@ impl Yard {
             commits: vec![],
             base: Base { commits: vec![base], tree },
             list: None,
-            edits: vec![RowEdit {
-                path: RepoPath::new(format!("{name}.txt")).unwrap(),
-                base: None,
-                theirs: Some(Entry { mode: Mode::File, id: hash(Kind::Blob, name.as_bytes()) }),
-            }],
+            edits: paths
+                .map(|path| RowEdit {
+                    path: RepoPath::new(path).unwrap(),
+                    base: None,
+                    theirs: Some(Entry { mode: Mode::File, id: hash(Kind::Blob, name.as_bytes()) }),
+                })
+                .collect(),
             fences: BTreeMap::new(),
             reverts: vec![],
             lane: self.lane.name.clone(),
@@ -186,7 +210,7 @@ impl Yard {
             intent: Intent::default(),
             warnings: vec![],
             content: String::new(),
-            replay: None,
+            replay: (via == Via::Replay).then(|| Box::new(origin(version))),
         };
         self.rows.insert(id.clone(), row.clone());
         self.log.push(Fact::Submitted { row: Box::new(row), nodes: vec![] });
@@ -281,6 +305,7 @@ impl Yard {
             check: self.check.clone(),
             train_max: 500,
             replay: self.replay.clone(),
+            tests: vec!["tests/**".into()],
         });
         self.world.stale = false;
         self.feed(Input::Pulled { facts, upto }).unwrap();
@@ -356,7 +381,12 @@ impl Yard {
             if !row.waits_for.iter().all(|parent| content.contains(parent)) {
                 continue;
             }
-            content.push(id.clone());
+            match kind {
+                AttemptKind::Without { .. } => {
+                    content.push(change(&format!("tests-of-{}", names(std::slice::from_ref(id))[0])))
+                }
+                _ => content.push(id.clone()),
+            }
             let tree = self.tree(&content);
             members.push(Member {
                 change: id.clone(),
