@@ -40,6 +40,8 @@ pub const NAMES: &[&str] = &[
     "lane.stage.after",
     "lane.candidate.put",
     "lane.notes.put",
+    "lane.replay.before",
+    "lane.replay.after",
     "lane.land.before",
     "lane.land.after",
     "lane.board.before",

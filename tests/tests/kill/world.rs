@@ -101,7 +101,8 @@ impl World {
         lines.get(lines.len().saturating_sub(30)..).unwrap_or_default().join("\n")
     }
 
-    /// Four more changes and a revoked token, then rest: two land, one is there already, one is broken.
+    /// Five more changes and a revoked token, then rest: two land, one is there already, one is broken, one
+    /// collides and would have to be replayed.
     ///
     /// Ends when it has seen a kill, or when nothing more can come.
     pub fn round(&mut self) -> Result<()> {
@@ -112,6 +113,8 @@ impl World {
         let by_api = self.offer_by_api("bob", &format!("bob/{n}"), "B\n")?;
         let same = self.offer_by_api("carol", &format!("bob/{n}"), "B\n")?;
         let broken = self.offer_by_api("bob", &format!("red-{n}"), "x\n")?;
+        let collides = self.offer_by_api("dave", &format!("ann/{n}"), "D\n")?;
+        self.expected.insert(collides, Stage::NeedsAuthor);
         self.expected.insert(by_git, Stage::Landed);
         self.expected.insert(by_api, Stage::Landed);
         self.expected.insert(same, Stage::AlreadyOnMain);
