@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit_list::EditList;
 use crate::id::{
-    AttemptNo, ChangeId, Epoch, LaneName, LeaseNo, ObjectId, OwnerEpoch, PackKey, RuleName, RunId,
-    SuiteId, TokenClaims, TrainNo, Version,
+    AttemptNo, ChangeId, Epoch, LaneName, LeaseNo, ObjectId, OwnerEpoch, PackKey, RuleName, RunId, SuiteId,
+    TokenClaims, TrainNo, Version,
 };
 use crate::path::RepoPath;
 use crate::submission::Entry;
@@ -140,24 +140,30 @@ pub struct SignedRun {
 
 impl SignedRun {
     /// The text the runner signs: one line a field, in this order, nothing left out.
+    ///
+    /// No two runs have the same text: in each field a backslash and a line feed are escaped as `\\` and `\n`,
+    /// and each failed test is a line of its own after their number.
     #[must_use]
     pub fn signed_text(&self) -> String {
-        let config = self.config.map_or_else(|| "-".to_owned(), |id| id.to_string());
         let result = &self.result;
-        format!(
-            "switchyard-run-1\n{}\n{}\n{}\n{}\n{}\n{config}\n{} {} {} {}\n{}\n{}\n",
-            self.run,
-            self.lease,
-            self.tree,
-            self.suite,
-            self.command.replace('\n', "\\n"),
-            result.complete,
-            result.green,
-            result.ran,
-            result.skipped,
-            result.failed.join("\t").replace('\n', "\\n"),
-            self.token,
-        )
+        let mut fields = vec![
+            "switchyard-run-2".to_owned(),
+            self.run.to_string(),
+            self.lease.to_string(),
+            self.tree.to_string(),
+            self.suite.to_string(),
+            self.command.clone(),
+            self.config.map_or_else(|| "-".to_owned(), |id| id.to_string()),
+            format!("{} {} {} {}", result.complete, result.green, result.ran, result.skipped),
+            result.failed.len().to_string(),
+        ];
+        fields.extend(result.failed.iter().cloned());
+        fields.push(self.token.to_string());
+        let line = |field: &String| {
+            let field = field.replace('\\', "\\\\").replace('\n', "\\n");
+            format!("{field}\n")
+        };
+        fields.iter().map(line).collect()
     }
 }
 
@@ -204,3 +210,6 @@ impl LandRequest {
         Cow::Owned(request)
     }
 }
+
+#[cfg(test)]
+mod tests;
