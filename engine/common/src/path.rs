@@ -88,17 +88,30 @@ pub fn component_fault(component: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// The characters of a component that HFS+ compares: up to the first bytes that are no UTF-8, as git has it,
+/// without the code points that it ignores.
+pub fn hfs_chars(component: &[u8]) -> impl Iterator<Item = char> {
+    let valid = match std::str::from_utf8(component) {
+        Ok(text) => text,
+        Err(fault) => {
+            let valid = component.get(..fault.valid_up_to()).unwrap_or_default();
+            std::str::from_utf8(valid).unwrap_or_default()
+        }
+    };
+    let is_ignored = |c: &char| {
+        matches!(*c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{206a}'..='\u{206f}' | '\u{feff}')
+    };
+    valid.chars().take_while(|c| !matches!(*c, '\u{fffe}' | '\u{ffff}')).filter(move |c| !is_ignored(c))
+}
+
 /// `.git` as HFS+ (ignorable code points) or NTFS (short name, trailing dots, spaces, streams) read it.
 fn is_dot_git(component: &[u8]) -> bool {
+    if hfs_chars(component).map(|c| c.to_ascii_lowercase()).eq(".git".chars()) {
+        return true;
+    }
     let text = String::from_utf8_lossy(component);
-    let plain: String = text
-        .chars()
-        .filter(|c| {
-            !matches!(*c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-                | '\u{206a}'..='\u{206f}' | '\u{feff}')
-        })
-        .flat_map(char::to_lowercase)
-        .collect();
+    let plain: String = hfs_chars(text.as_bytes()).flat_map(char::to_lowercase).collect();
     let first = plain.split([':', '\\']).next().unwrap_or_default();
     let trimmed = first.trim_end_matches([' ', '.']);
     trimmed == ".git" || trimmed == "git~1" || plain.split('\\').any(|part| part == ".git" || part == "..")
@@ -146,6 +159,13 @@ mod tests {
     fn hostile_paths_are_refused() {
         for bad in ["", "/a", "a//b", "a/", "a/../b", "./a", "a\0b", ".git/config", "a/.GIT", "a/.git ",
                     "GIT~1", ".g\u{200c}it", ".git::$INDEX_ALLOCATION", "a\\..\\b", "x\\.git\\config"] {
+            assert!(RepoPath::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf_8_end_a_name_on_hfs() {
+        for bad in [&b".git\xff"[..], b".gi\xe2\x80\x8cT\xc3/x", b"a/.git\xef\xbf\xbfx"] {
             assert!(RepoPath::new(bad).is_err(), "{bad:?}");
         }
     }

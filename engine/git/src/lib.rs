@@ -8,6 +8,7 @@ pub mod error;
 pub mod message;
 pub mod object;
 pub mod pack;
+pub mod special;
 pub mod tree;
 
 mod cache;

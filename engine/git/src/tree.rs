@@ -10,6 +10,7 @@ use yard_common::{ObjectId, RepoPath};
 
 use crate::error::{Malformed, Missing, ReadError};
 use crate::object::{Kind, Objects};
+use crate::special::Special;
 
 /// What an entry of a tree is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -263,7 +264,7 @@ pub fn read_tree<T>(
 ///
 /// # Errors
 /// [`Malformed`] that names the rule: bad mode, bad or double name, wrong order, null id,
-/// `.gitmodules` as a symbolic link.
+/// `.gitmodules` as a symbolic link or in place of a directory.
 pub fn check(data: &[u8]) -> Result<(), Malformed> {
     let mut before: Option<TreeEntry<'_>> = None;
     // Files whose name is a prefix of the current one: a directory of the same name may follow
@@ -309,10 +310,10 @@ fn check_entry(entry: &TreeEntry<'_>) -> Result<(), Malformed> {
     if entry.id.is_zero() {
         return Err(Malformed { why: "contains entries pointing to null sha1" });
     }
-    if entry.mode == TreeMode::Leaf(Mode::Symlink) && entry.name.eq_ignore_ascii_case(b".gitmodules") {
-        return Err(Malformed { why: ".gitmodules is a symbolic link" });
+    match Special::of(entry.name).entry_fault(entry.mode) {
+        Some(kind) if kind.is_error() => Err(Malformed { why: kind.why() }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

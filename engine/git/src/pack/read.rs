@@ -13,7 +13,7 @@ use super::write::{RawContent, RawEntry};
 use super::zlib::Inflater;
 use super::{CHAIN_DEPTH_MAX, PackError, delta};
 use crate::cache::ByteCache;
-use crate::object::Object;
+use crate::object::{Kind, Object};
 
 /// Ranges that are asked for start and end at multiples of this many bytes (but at the pack's end).
 pub const WINDOW_BYTES_MIN: u64 = 64 * 1024;
@@ -74,12 +74,8 @@ impl Windows {
             return;
         }
         // No window lies within another, so the last that starts before a byte reaches furthest.
-        let inside: Vec<u64> = self
-            .windows
-            .range(offset..)
-            .take_while(|window| end_of(*window) <= end)
-            .map(|w| *w.0)
-            .collect();
+        let inside: Vec<u64> =
+            self.windows.range(offset..).take_while(|window| end_of(*window) <= end).map(|w| *w.0).collect();
         inside.into_iter().for_each(|start| self.remove(start));
         self.bytes += bytes.len();
         self.windows.insert(offset, bytes);
@@ -235,6 +231,15 @@ pub struct Batch {
     pub need: Vec<Range<u64>>,
 }
 
+/// What looking for kinds gave.
+#[derive(Debug, Default)]
+pub struct Kinds {
+    /// The kinds that are known, with the offsets of the entries.
+    pub done: Vec<(u64, Kind)>,
+    /// The ranges that the others need next.
+    pub need: Vec<Range<u64>>,
+}
+
 /// A pack to read from: bytes at hand, index, and (for exact ranges) where entries end.
 #[derive(Debug, Clone, Copy)]
 pub struct Pack<'a, B: ?Sized, D> {
@@ -268,6 +273,34 @@ impl<B: PackBytes + ?Sized, D: AsRef<[u8]>> Pack<'_, B, D> {
         }
         batch.need = windows(&need, self.bytes.pack_len());
         Ok(batch)
+    }
+
+    /// The kinds of the objects whose entries start at `offsets`, by their headers alone: nothing is inflated.
+    ///
+    /// # Errors
+    /// As [`Pack::read`].
+    pub fn kinds(&self, offsets: &[u64]) -> Result<Kinds, PackError> {
+        let (mut kinds, mut need) = (Kinds::default(), Vec::new());
+        for offset in offsets {
+            let (mut at, mut depth) = (*offset, 0);
+            loop {
+                let Read::Done(header) = header_at(self.bytes, at)? else {
+                    need.push(at..at.saturating_add(HEADER_BYTES_MAX as u64).min(self.bytes.pack_len()));
+                    break;
+                };
+                if let Content::Full(kind) = header.content {
+                    kinds.done.push((*offset, kind));
+                    break;
+                }
+                if depth >= CHAIN_DEPTH_MAX {
+                    return Err(PackError::Entry { offset: *offset, why: "its chain of deltas is too deep" });
+                }
+                depth += 1;
+                at = self.base_of(at, &header)?;
+            }
+        }
+        kinds.need = windows(&need, self.bytes.pack_len());
+        Ok(kinds)
     }
 
     /// The bytes that an entry may take, as exactly as they are known.

@@ -26,6 +26,7 @@ use super::index::{self, IndexEntry};
 use crate::commit::CommitLinks;
 use crate::error::Missing;
 use crate::object::{Hasher, Kind};
+use crate::special::Special;
 
 mod inspect;
 mod resolve;
@@ -191,6 +192,11 @@ pub struct Received {
     /// What the pack's objects refer to and the pack does not have, with the kind it must be of; in id
     /// order. The push is connected if the repository has all of them.
     pub outgoing: Vec<(ObjectId, Kind)>,
+    /// What the pack's trees have as `.gitmodules` or `.gitattributes`, in id order; some may lie outside the
+    /// pack. Their contents are the caller's to check, with [`Special::faults`].
+    pub files: Vec<(ObjectId, Special)>,
+    /// Names of special files that are symbolic links: git does not read them.
+    pub links: Vec<String>,
     index: Vec<IndexEntry>,
     tail: Vec<u8>,
 }

@@ -6,7 +6,8 @@ use super::super::PackError;
 use crate::commit::{self, CommitLinks, Tag};
 use crate::error::Malformed;
 use crate::object::Kind;
-use crate::tree::{self, TreeMode};
+use crate::special::{Special, WARNINGS_MAX};
+use crate::tree::{self, TreeEntry, TreeMode};
 use yard_common::submission::Mode;
 
 /// References are sorted and freed of doubles when they have doubled, and at least this many are new.
@@ -17,6 +18,10 @@ const COMPACT_MIN: usize = 1 << 16;
 pub(super) struct Inspected {
     pub commits: Vec<(ObjectId, CommitLinks)>,
     pub tags: Vec<(ObjectId, ObjectId, Kind)>,
+    /// What stands under the name of a file whose contents git checks.
+    files: Vec<(ObjectId, Special)>,
+    /// Names of special files that are links, for warnings.
+    pub links: Vec<String>,
     references: Vec<(ObjectId, Kind)>,
     compacted: usize,
 }
@@ -37,6 +42,7 @@ impl Inspected {
                         TreeMode::Leaf(Mode::Gitlink) => {}
                         TreeMode::Leaf(_) => self.references.push((entry.id, Kind::Blob)),
                     }
+                    self.note_special(&entry);
                 }
             }
             Kind::Commit => {
@@ -59,7 +65,28 @@ impl Inspected {
         Ok(())
     }
 
+    fn note_special(&mut self, entry: &TreeEntry<'_>) {
+        let special = Special::of(entry.name);
+        if special.entry_fault(entry.mode).is_some() {
+            if self.links.len() < WARNINGS_MAX {
+                self.links.push(String::from_utf8_lossy(entry.name).into_owned());
+            }
+        } else if !special.checked().is_none() {
+            self.files.push((entry.id, special.checked()));
+        }
+    }
+
+    /// The files whose contents git checks, sorted, none twice.
+    pub(super) fn take_files(&mut self) -> Vec<(ObjectId, Special)> {
+        let mut files = std::mem::take(&mut self.files);
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
     fn compact(&mut self) {
+        self.files.sort_unstable();
+        self.files.dedup();
         self.references.sort_unstable();
         self.references.dedup();
         self.compacted = self.references.len();

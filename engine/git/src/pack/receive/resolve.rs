@@ -443,8 +443,10 @@ impl Resolver {
         commits.sort_unstable_by_key(|commit| commit.0);
         let mut tags = std::mem::take(&mut self.scanned.inspected.tags);
         tags.sort_unstable();
+        let files = self.scanned.inspected.take_files();
+        let links = std::mem::take(&mut self.scanned.inspected.links);
         let (checksum, bytes) = (self.scanned.checksum, self.scanned.end + 20);
-        Ok(Received { checksum, bytes, objects, commits, tags, outgoing, index, tail })
+        Ok(Received { checksum, bytes, objects, commits, tags, outgoing, files, links, index, tail })
     }
 
     /// The entries that complete a thin pack, and their rows.
