@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use yard_common::{ObjectId, Refusal};
-use yard_git::Object;
 use yard_git::commit::CommitLinks;
+use yard_git::{Kind, Object};
 use yard_objects::Calls as _;
 use yard_objects::pack_set::{Budget, Needed, PackSet, PackView};
 use yard_transfer::plan::CommitGraph;
@@ -24,6 +24,8 @@ use crate::hand::Source;
 
 const REPOSITORY_BUDGET: Budget = Budget { objects: 8 << 20, indexes: 6 << 20, windows: 16 << 20 };
 const FORK_BUDGET: Budget = Budget { objects: 1 << 20, indexes: 2 << 20, windows: 1 << 20 };
+/// What is kept of a pack that no catalogue names, while one event lasts.
+pub const EVENT_BUDGET: Budget = FORK_BUDGET;
 const REPOSITORIES_MAX: usize = 1;
 const FORKS_MAX: usize = 4;
 const COMMITS_MAX: usize = 100_000;
@@ -96,6 +98,16 @@ impl<B> Store<B> {
         &self.blobs
     }
 
+    /// The same objects and those of packs that no catalogue names yet, which are looked at first.
+    #[must_use]
+    pub fn with(&self, set: Rc<PackSet>) -> Self
+    where
+        B: Clone,
+    {
+        let sets = std::iter::once(set).chain(self.sets.iter().cloned()).collect();
+        Self { blobs: self.blobs.clone(), sets }
+    }
+
     /// Adds packs that no catalogue names yet, for this event alone.
     pub fn add(&mut self, set: Rc<PackSet>) {
         self.sets.push(set);
@@ -151,6 +163,24 @@ pub async fn candidates<P: Platform>(
         set.add(&name, pack)?;
     }
     Ok(Rc::new(set))
+}
+
+impl<B: yard_objects::Blobs> Store<B> {
+    /// The kinds of the objects that are here.
+    ///
+    /// # Errors
+    /// [`Refusal::Internal`] when the bucket fails.
+    pub async fn kinds(&self, wanted: &BTreeSet<ObjectId>) -> Result<BTreeMap<ObjectId, Kind>, Refusal> {
+        let (mut all, mut open) = (BTreeMap::new(), wanted.clone());
+        for set in &self.sets {
+            if !open.is_empty() {
+                let (kinds, missing) = set.kinds(&self.blobs, &open).await?;
+                all.extend(kinds);
+                open = missing;
+            }
+        }
+        Ok(all)
+    }
 }
 
 impl<B: yard_objects::Blobs> Source for Store<B> {

@@ -15,7 +15,7 @@ use yard_common::{ObjectId, PackKey, Refusal};
 use yard_git::pack::index::Spans;
 use yard_git::pack::read::{BaseCache, Pack};
 use yard_git::pack::{PackIndex, Windows};
-use yard_git::{CachedObjects, MemoryObjects, Object, Objects};
+use yard_git::{CachedObjects, Kind, MemoryObjects, Object, Objects};
 use yard_wire::repository::{Catalogue, CatalogueReply, IndexedPack};
 
 use crate::blobs::Blobs;
@@ -274,6 +274,57 @@ impl PackSet {
                 }
             }
         }
+    }
+
+    /// The kinds of those of the objects that a pack holds, by their entries' headers; and the others.
+    ///
+    /// # Errors
+    /// [`Refusal::Internal`] when the bucket fails or a pack is corrupt.
+    pub async fn kinds(
+        &self,
+        blobs: &impl Blobs,
+        ids: &BTreeSet<ObjectId>,
+    ) -> Result<(BTreeMap<ObjectId, Kind>, BTreeSet<ObjectId>), Refusal> {
+        let (places, missing) = self.places(blobs, ids).await?;
+        let mut kinds = BTreeMap::new();
+        for (key, mut wanted) in places {
+            wanted.sort_unstable();
+            for round in wanted.chunks(ROUND_OBJECTS) {
+                self.read_kinds(blobs, &key, round, &mut kinds).await?;
+            }
+        }
+        self.shrink();
+        Ok((kinds, missing))
+    }
+
+    async fn read_kinds(
+        &self,
+        blobs: &impl Blobs,
+        key: &PackKey,
+        wanted: &[(u64, ObjectId)],
+        kinds: &mut BTreeMap<ObjectId, Kind>,
+    ) -> Result<(), Refusal> {
+        let Some((index, mut windows, bytes)) = self.open_pack(blobs, key).await? else {
+            return Err(corrupt(key, "it left the catalogue while it was read"));
+        };
+        let mut left: BTreeMap<u64, ObjectId> = wanted.iter().copied().collect();
+        loop {
+            let offsets: Vec<u64> = left.keys().copied().collect();
+            let pack = Pack { bytes: &windows, index: &index.index, spans: Some(&index.spans) };
+            let found = pack.kinds(&offsets).map_err(|fault| corrupt(key, fault))?;
+            for (offset, kind) in found.done {
+                kinds.extend(left.remove(&offset).map(|id| (id, kind)));
+            }
+            if found.need.is_empty() {
+                break;
+            }
+            self.fetch(blobs, key, bytes, &found.need, &mut windows).await?;
+        }
+        let mut state = self.state.borrow_mut();
+        if let Some(entry) = state.packs.iter_mut().find(|entry| entry.pack.pack.key == *key) {
+            entry.windows = Some(windows);
+        }
+        Ok(())
     }
 
     /// Where the objects lie, by pack; and those that lie nowhere.

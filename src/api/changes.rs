@@ -35,7 +35,7 @@ fn act_of(call: &Call<'_>) -> Result<Act, Refusal> {
         E::Protect => Act::Protect { protected: true },
         E::Unprotect => Act::Protect { protected: false },
         E::Claim => claim(&call.body()?)?,
-        E::ReleaseClaim => Act::Release { fence: fence(call)? },
+        E::ReleaseClaim => Act::Release { fence: Fence(call.number_part("fence")?) },
         _ => return Err(Refusal::Internal { during: "routing".into() }),
     })
 }
@@ -50,11 +50,6 @@ fn claim(asked: &NewClaim) -> Result<Act, Refusal> {
         });
     }
     Ok(Act::Claim { paths: asked.paths.clone(), for_ms: asked.ttl_seconds * 1000 })
-}
-
-fn fence(call: &Call<'_>) -> Result<Fence, Refusal> {
-    let text = call.text("fence");
-    text.parse().map(Fence).map_err(|_| Refusal::Invalid { why: format!("{text:?} is no fencing number") })
 }
 
 pub(super) async fn act<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {

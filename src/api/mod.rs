@@ -3,6 +3,7 @@
 mod changes;
 mod history;
 mod lanes;
+mod numbers;
 mod prefix;
 mod reads;
 mod repos;
@@ -27,7 +28,10 @@ use crate::router::{self, Endpoint, Found, Parts, Route, Verb};
 use crate::{openapi, router::Need};
 
 /// Largest number of the tables: 2^53 - 1.
-const NUMBER_MAX: u64 = (1 << 53) - 1;
+pub const NUMBER_MAX: u64 = (1 << 53) - 1;
+
+/// Characters of a JSON fault that are told.
+const FAULT_CHARS_MAX: usize = 300;
 
 /// What the edge stands on: workerd, or a test.
 pub trait Platform {
@@ -200,9 +204,26 @@ impl Call<'_> {
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         let body = self.ask.body.as_slice();
         let body = if body.is_empty() { b"{}" } else { body };
-        serde_json::from_slice(body).map_err(|fault| Refusal::Invalid {
-            why: format!("the body is not a {} as /openapi.json describes it: {fault}", self.route.body),
+        if let Some(number) = numbers::too_large(body) {
+            let why = format!("the body has the number {number}, at most {NUMBER_MAX} is taken");
+            return Err(Refusal::Invalid { why });
+        }
+        serde_json::from_slice(body).map_err(|fault| {
+            // It repeats what stands there, however long that is.
+            let fault: String = fault.to_string().chars().take(FAULT_CHARS_MAX).collect();
+            let why = format!("the body is not a {} as /openapi.json describes it: {fault}", self.route.body);
+            Refusal::Invalid { why }
         })
+    }
+
+    /// A named part of the address that is a number of the tables.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] when it is none, or larger than any that was given out.
+    pub fn number_part(&self, name: &str) -> Result<u64, Refusal> {
+        let text = self.text(name);
+        let number = text.parse().ok().filter(|number| *number <= NUMBER_MAX);
+        number.ok_or_else(|| Refusal::Invalid { why: format!("{text:?} is no {name} number") })
     }
 
     /// The idempotency key.

@@ -267,7 +267,7 @@ fn assemble(base: &Base, ask: &Ask, fork: Option<&ForkName>, built: Built, measu
         takes_back: measured.takes_back,
         reverts: ask.change.reverts.clone(),
         intent: ask.change.intent.clone(),
-        warnings: Vec::new(),
+        warnings: built.warnings,
         contents: built.contents,
         head_object: Some(Base64(built.encoded)),
         packs: Vec::new(),

@@ -50,7 +50,10 @@ pub async fn answer(mut request: Request, env: Env, context: &Context) -> Result
     let secret = platform::settings(&env).into_bytes();
     let now = yard_objects::clock::now();
     let (route, parts, bearer) = match api::admit(&secret, now, &ask) {
-        Admitted::Answer(answer) => return answer.try_into(),
+        Admitted::Answer(answer) => {
+            whole(body).await?;
+            return answer.try_into();
+        }
         Admitted::Files => return env.assets("ASSETS")?.fetch_request(request).await,
         Admitted::Call(Call { route, parts, bearer, .. }) => (route, parts, bearer),
     };
@@ -104,13 +107,18 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The whole body, read no further than one byte over the limit.
+/// The body, kept up to the first chunk over the limit: the rest is taken and forgotten, for a client that
+/// still sends when the answer ends sees a cut connection in place of it.
 async fn whole(body: Option<worker::ByteStream>) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let (mut bytes, mut taken) = (Vec::new(), 0);
     let Some(mut body) = body else { return Ok(bytes) };
     while let Some(chunk) = body.next().await {
-        bytes.extend_from_slice(&chunk?);
-        if bytes.len() > API_REQUEST_BYTES_MAX {
+        let chunk = chunk?;
+        taken += chunk.len();
+        if bytes.len() <= API_REQUEST_BYTES_MAX {
+            bytes.extend_from_slice(&chunk);
+        }
+        if taken > git::DRAIN_BYTES_MAX {
             break;
         }
     }

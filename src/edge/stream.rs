@@ -10,7 +10,7 @@ use yard_objects::Calls as _;
 use yard_objects::worker::Stubs;
 use yard_wire::{board, names};
 
-use crate::api::Call;
+use crate::api::{Call, NUMBER_MAX};
 use crate::git::Body;
 use crate::git::inflate::Gunzip;
 use crate::respond;
@@ -53,6 +53,7 @@ const POLLS_MAX: u32 = 600;
 /// Events as server-sent events, from a cursor on.
 pub fn events(env: &Env, call: &Call<'_>) -> worker::Result<Response> {
     let last = call.ask.header("last-event-id").and_then(|id| id.parse().ok());
+    let last = last.map(|id: u64| id.min(NUMBER_MAX));
     let asked = call.ask.number("after").and_then(|after| Ok((call.repo()?, last.or(after).unwrap_or(0))));
     let (repo, after) = match asked {
         Ok(asked) => asked,

@@ -15,8 +15,8 @@ use yard_objects::{Blobs as _, Calls as _};
 use yard_wire::names::{self, Remote};
 use yard_wire::repository::{CommitInfo, IndexedPack, Stage};
 
-use super::Body;
 use super::sink::{PART_BYTES, Sink};
+use super::{Body, content};
 use crate::api::{Event, Platform};
 use crate::hand::{Hand, Source as _};
 use crate::store::Store;
@@ -32,6 +32,8 @@ pub struct Intake {
     pub pack: Option<IndexedPack>,
     /// What is in it.
     pub received: Received,
+    /// What the pusher should know of it.
+    pub warnings: Vec<String>,
 }
 
 impl Intake {
@@ -121,10 +123,11 @@ impl<P: Platform> Arrival<'_, P> {
         }
         let received = self.resolve(resolver, store).await?;
         if received.objects.is_empty() {
-            return Ok(Intake { pack: None, received });
+            return Ok(Intake { pack: None, received, warnings: Vec::new() });
         }
         let pack = self.store(&received).await?;
-        Ok(Intake { pack: Some(pack), received })
+        let warnings = content::files(&received, &pack, store).await?;
+        Ok(Intake { pack: Some(pack), received, warnings })
     }
 
     /// A new key, announced before its first byte.

@@ -1,5 +1,6 @@
 //! Smart HTTP for git: refs, fetch, push, and submission by push.
 
+pub mod content;
 pub mod emit;
 pub mod inflate;
 pub mod intake;
@@ -22,6 +23,9 @@ use crate::respond::{self, Answer};
 pub use receive::receive;
 pub use upload::{Upload, upload};
 
+/// Bytes of a body that are taken and forgotten after a refusal: what the platform lets through at most.
+pub const DRAIN_BYTES_MAX: usize = 100 * 1000 * 1000;
+
 /// A request's body as it arrives.
 pub trait Body {
     /// The next bytes; `None` when it has ended.
@@ -29,6 +33,18 @@ pub trait Body {
     /// # Errors
     /// [`Refusal::Invalid`] when it was cut or cannot be inflated.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Refusal>;
+}
+
+/// Takes what is left of the body: a client that still sends when the answer ends sees a cut connection
+/// in place of it.
+async fn drain(body: &mut impl Body) {
+    let mut left = DRAIN_BYTES_MAX;
+    while let Ok(Some(chunk)) = body.next().await {
+        left = left.saturating_sub(chunk.len().max(1));
+        if left == 0 {
+            return;
+        }
+    }
 }
 
 /// The remote of an address.

@@ -15,7 +15,7 @@ use yard_wire::problem;
 use yard_wire::repository::{Push, RefCommand};
 
 use super::intake::{self, Intake};
-use super::{Body, may_push, refs, remote, submit, view};
+use super::{Body, content, drain, may_push, refs, remote, submit, view};
 use crate::api::{Call, Event, Platform};
 use crate::hand::Source as _;
 use crate::respond::{self, Answer};
@@ -32,11 +32,16 @@ pub async fn receive<P: Platform>(event: &Event<P>, call: &Call<'_>, mut body: i
     let mut parser = Parser::default();
     let parsed = match read(&mut parser, &mut body).await {
         Ok(parsed) => parsed,
-        Err(refusal) => return answer(parser.refusal(&refusal)),
+        Err(refusal) => {
+            drain(&mut body).await;
+            return answer(parser.refusal(&refusal));
+        }
     };
     let Parsed::Ready { push, pack } = parsed else { return answer(Vec::new()) };
     let capabilities = push.capabilities.clone();
-    match serve(event, call, &push, pack, body).await {
+    let served = serve(event, call, &push, pack, &mut body).await;
+    drain(&mut body).await;
+    match served {
         Ok(report) => answer(report.body(&capabilities)),
         // What is wrong with the bearer is HTTP's business: git then asks for other credentials.
         Err(
@@ -78,7 +83,7 @@ async fn serve<P: Platform>(
     call: &Call<'_>,
     push: &receive::Push,
     pack: Vec<u8>,
-    mut body: impl Body,
+    body: &mut impl Body,
 ) -> Result<Report, Refusal> {
     let remote = remote(call)?;
     may_push(call, &remote)?;
@@ -86,14 +91,13 @@ async fn serve<P: Platform>(
     let refs = view(refs(event, call, &remote, true).await?, Vec::new());
     let mut statuses = receive::check(push, &refs, place);
     if !receive::make_atomic(push.capabilities.atomic, &mut statuses) {
-        drain(&mut body).await?;
         return Ok(Report { unpack_fault: None, statuses, messages: Vec::new() });
     }
     let id = format!("{:013}-{:016x}", event.now.0, event.platform.random());
     let session = Session { event, call, remote, id, options: &push.options, asked: Cell::new(false) };
     let store = Store::of(event, &session.remote).await?;
     let intake = match push.has_pack() {
-        true => Some(intake::take(event, &session.remote, &store, &session.id, pack, &mut body).await?),
+        true => Some(intake::take(event, &session.remote, &store, &session.id, pack, body).await?),
         false => None,
     };
     let done = session.apply(push, &refs, statuses, store, intake.as_ref()).await;
@@ -101,11 +105,6 @@ async fn serve<P: Platform>(
         intake::discard(event, &[pack.pack.key]).await;
     }
     done
-}
-
-async fn drain(body: &mut impl Body) -> Result<(), Refusal> {
-    while body.next().await?.is_some() {}
-    Ok(())
 }
 
 impl<P: Platform> Session<'_, P> {
@@ -129,6 +128,10 @@ impl<P: Platform> Session<'_, P> {
             messages.push(format!("Checked {} objects, {} bytes", pack.pack.objects, pack.pack.bytes));
         }
         let graph = Ancestry::of(self.event, &self.remote).await?;
+        if let Some(intake) = intake {
+            messages.extend_from_slice(&intake.warnings);
+            content::kinds(&intake.received, &store, &graph).await?;
+        }
         let mut commands = Vec::new();
         for (command, status) in push.commands.iter().zip(&mut statuses) {
             if status.fault.is_some() {

@@ -314,12 +314,127 @@ fn an_api_change_on_an_open_api_change_has_that_built_and_waits_for_it() {
 #[test]
 fn a_number_beyond_the_tables_is_no_fault_of_the_platform() {
     let event = event("numbers");
+    let mut ask = ask("/api/repos/numbers/claims/18446744073709551615");
+    ask.verb = "DELETE".into();
+    let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
+    assert_eq!(block_on(crate::api::answer(&event, &call)).status, 400);
+    for (path, body) in [
+        ("claims", r#"{"paths":["a"],"ttl_seconds":18446744073709551615}"#),
+        ("changes/Cabcdefg1/approve", r#"{"version":18446744073709551615}"#),
+        ("lanes/main/lease", r#"{"wait_ms":9223372036854775807}"#),
+        ("tokens", r#"{"scopes":["read"],"fork":null,"ttl_seconds":9007199254740992}"#),
+    ] {
+        let mut ask = self::ask(&format!("/api/repos/numbers/{path}"));
+        ask.headers.insert("idempotency-key".into(), "k".into());
+        ask.body = body.into();
+        let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
+        let answer = block_on(crate::api::answer(&event, &call));
+        assert_eq!(answer.status, 400, "{path}: {}", String::from_utf8_lossy(&answer.body));
+    }
     for query in ["changes?before", "landings?after", "events?after"] {
         let (path, name) = query.split_once('?').unwrap();
-        let mut ask = ask(&format!("/api/repos/numbers/{path}"));
+        let mut ask = self::ask(&format!("/api/repos/numbers/{path}"));
         ask.verb = "GET".into();
         ask.query.push((name.into(), u64::MAX.to_string()));
         let Admitted::Call(call) = admit(&event.secret, event.now, &ask) else { panic!("not admitted") };
         assert_eq!(block_on(crate::api::answer(&event, &call)).status, 200, "{query}");
     }
+}
+
+/// A commit of a tree with these entries.
+fn commit_of(writer: &mut PackWriter, parent: ObjectId, entries: &[(&[u8], &[u8], ObjectId)]) -> ObjectId {
+    let mut tree = Vec::new();
+    entries.iter().for_each(|(digits, name, id)| yard_git::tree::push_entry(&mut tree, digits, name, id));
+    let tree_id = hash(Kind::Tree, &tree);
+    writer.add(tree_id, Kind::Tree, &tree);
+    let who = "A <a@x> 1700000000 +0000";
+    let data = format!("tree {tree_id}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nm\n");
+    let id = hash(Kind::Commit, data.as_bytes());
+    writer.add(id, Kind::Commit, data.as_bytes());
+    id
+}
+
+const EVIL: &str = "[submodule \"x\"]\n\tpath = x\n\turl = --upload-pack=evil\n";
+
+#[test]
+fn a_hostile_gitmodules_is_refused_whether_it_comes_with_the_push_or_came_before_as_another_file() {
+    let event = event("modules");
+    let mut writer = PackWriter::in_memory();
+    // The blob comes as the file `f`: nothing is wrong with it there.
+    let [main, _, evil] = commit(&mut writer, None, EVIL);
+    let answer = push(&event, "modules", "refs/heads/main", main, &writer.finish().unwrap().rest);
+    assert!(answer.contains("ok refs/heads/main"), "{answer}");
+    let stored = event.platform.blobs.keys();
+    for name in [&b".gitmodules"[..], b"GITMOD~1"] {
+        let mut writer = PackWriter::in_memory();
+        let tip = commit_of(&mut writer, main, &[(b"100644", name, evil)]);
+        let answer = push(&event, "modules", "refs/heads/x", tip, &writer.finish().unwrap().rest);
+        let place =
+            format!("{} in commit {tip}, line 3: \"--upload-pack=evil\"", String::from_utf8_lossy(name));
+        assert!(answer.contains("unpack ") && answer.contains(&place), "{answer}");
+        assert!(answer.contains("gitmodulesUrl") && answer.contains("ng refs/heads/x"), "{answer}");
+    }
+    // With the push, below a directory.
+    let mut writer = PackWriter::in_memory();
+    let long = vec![b'*'; 2048];
+    let blob = hash(Kind::Blob, &long);
+    writer.add(blob, Kind::Blob, &long);
+    let mut tree = Vec::new();
+    yard_git::tree::push_entry(&mut tree, b"100644", b".gitattributes", &blob);
+    let tree_id = hash(Kind::Tree, &tree);
+    writer.add(tree_id, Kind::Tree, &tree);
+    let tip = commit_of(&mut writer, main, &[(b"40000", b"deep", tree_id)]);
+    let answer = push(&event, "modules", "refs/heads/x", tip, &writer.finish().unwrap().rest);
+    assert!(answer.contains(&format!("deep/.gitattributes in commit {tip}, line 1")), "{answer}");
+    assert_eq!(event.platform.blobs.keys(), stored, "what is refused does not stay");
+}
+
+#[test]
+fn what_a_push_names_outside_of_itself_must_be_of_that_kind() {
+    let event = event("kinds");
+    let mut writer = PackWriter::in_memory();
+    let [main, tree, blob] = commit(&mut writer, None, "one");
+    push(&event, "kinds", "refs/heads/main", main, &writer.finish().unwrap().rest);
+    let wrong: [(&[u8], ObjectId, &str); 4] = [
+        (b"40000", blob, "named as a tree and is a blob"),
+        (b"100644", tree, "named as a blob and is a tree"),
+        (b"100644", main, "named as a blob and is a commit"),
+        (b"40000", main, "named as a tree and is a commit"),
+    ];
+    for (digits, id, wants) in wrong {
+        let mut writer = PackWriter::in_memory();
+        let tip = commit_of(&mut writer, main, &[(digits, b"g", id)]);
+        let answer = push(&event, "kinds", "refs/heads/x", tip, &writer.finish().unwrap().rest);
+        assert!(answer.contains(wants) && answer.contains("ng refs/heads/x"), "{answer}");
+    }
+    let commit = |tree: ObjectId, parent: ObjectId| {
+        let who = "A <a@x> 1700000000 +0000";
+        let text = format!("tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nm\n");
+        (Kind::Commit, text.into_bytes())
+    };
+    let tag = |id: ObjectId, kind: &str| {
+        let text = format!("object {id}\ntype {kind}\ntag v\ntagger A <a@x> 1700000000 +0000\n\nm\n");
+        (Kind::Tag, text.into_bytes())
+    };
+    for ((kind, data), reference, fits) in [
+        (commit(main, main), "refs/heads/x", false),
+        (commit(blob, main), "refs/heads/x", false),
+        (commit(tree, tree), "refs/heads/x", false),
+        (tag(main, "tree"), "refs/tags/v", false),
+        (tag(tree, "commit"), "refs/tags/v", false),
+        (tag(blob, "tag"), "refs/tags/v", false),
+        (commit(tree, main), "refs/heads/y", true),
+        (tag(blob, "blob"), "refs/tags/w", true),
+    ] {
+        let (mut writer, tip) = (PackWriter::in_memory(), hash(kind, &data));
+        writer.add(tip, kind, &data);
+        let answer = push(&event, "kinds", reference, tip, &writer.finish().unwrap().rest);
+        assert_eq!(answer.contains(&format!("ok {reference}")), fits, "{answer}");
+        assert_eq!(answer.contains("is named as a"), !fits, "{answer}");
+    }
+    // An old blob under another name, in a new directory, beside what stands: by header and by tree.
+    let mut writer = PackWriter::in_memory();
+    let tip = commit_of(&mut writer, main, &[(b"40000", b"d", tree), (b"100755", b"f", blob)]);
+    let answer = push(&event, "kinds", "refs/heads/z", tip, &writer.finish().unwrap().rest);
+    assert!(answer.contains("ok refs/heads/z"), "{answer}");
 }

@@ -16,7 +16,7 @@ use yard_wire::repository::Resolve;
 use yard_wire::token::Scope;
 
 use super::emit::Emitter;
-use super::{Body, refs, remote, view};
+use super::{Body, drain, refs, remote, view};
 use crate::api::{Call, Event, Platform};
 use crate::hand::Hand;
 use crate::respond::Answer;
@@ -45,6 +45,7 @@ pub async fn upload<P: Platform>(
     while let Some(chunk) = body.next().await? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > REQUEST_BYTES_MAX {
+            drain(&mut body).await;
             break;
         }
     }

@@ -8,7 +8,8 @@ use yard_common::limits::API_FILE_BYTES_MAX;
 use yard_common::submission::{Entry, Mode, RowEdit};
 use yard_common::{ForkName, ObjectId, Refusal, RepoPath};
 use yard_git::editor::EditError;
-use yard_git::tree::Spot;
+use yard_git::special::{self, Special};
+use yard_git::tree::{Spot, TreeMode};
 use yard_git::{Commit, Kind, Objects, ReadError, RunningTree, hash, message};
 use yard_wire::api::{ApiChange, ApiEdit};
 use yard_wire::repository::CommitInfo;
@@ -28,6 +29,8 @@ pub struct Built {
     pub edits: Vec<RowEdit>,
     /// The new blobs.
     pub contents: Vec<(ObjectId, Base64)>,
+    /// What the author should know of the files that git reads.
+    pub warnings: Vec<String>,
     /// The new trees, for measuring: each with its bytes.
     pub trees: Vec<(ObjectId, Vec<u8>)>,
 }
@@ -94,6 +97,11 @@ fn check_edit(edit: &ApiEdit) -> Result<(), Refusal> {
     if !edit.keep && !has_content && edit.mode.is_some() {
         return Err(invalid(format!("{path}: a mode without content needs keep (a deletion has no mode)")));
     }
+    let mut components = path.components();
+    components.next_back();
+    if components.any(|name| !Special::of(name).checked().is_none()) {
+        return Err(invalid(format!("{path}: {}", special::Kind::NoFile.why())));
+    }
     if edit.mode == Some(Mode::Gitlink) {
         return Err(invalid(format!("{path}: submodules are changed by git push, not by the API")));
     }
@@ -151,14 +159,16 @@ pub fn build(
 ) -> Result<Built, BuildError> {
     tree.prefetch(objects, change.edits.iter().map(|edit| &edit.path))?;
     let mut edits = Vec::with_capacity(change.edits.len());
-    let mut contents = Vec::new();
+    let (mut contents, mut warnings) = (Vec::new(), Vec::new());
     for edit in &change.edits {
         let (row, blob) = row_of(objects, tree, edit)?;
         if row.base != row.theirs {
+            warnings.extend(check_special(objects, &row, edit)?);
             contents.extend(blob);
             edits.push(row);
         }
     }
+    warnings.truncate(special::WARNINGS_MAX);
     if edits.is_empty() {
         return Err(Refusal::NoEdits.into());
     }
@@ -188,7 +198,29 @@ pub fn build(
         seconds: author.seconds,
     };
     let trees = applied.trees.into_iter().map(|tree| (tree.id, tree.data)).collect();
-    Ok(Built { commit, encoded, author, edits, contents, trees })
+    Ok(Built { commit, encoded, author, edits, contents, warnings, trees })
+}
+
+/// Checks what stands at a special file's path afterwards as `git fsck --strict` does; gives warnings.
+fn check_special(objects: &impl Objects, row: &RowEdit, edit: &ApiEdit) -> Result<Vec<String>, BuildError> {
+    let path = &row.path;
+    let special = Special::of(path.components().next_back().unwrap_or_default());
+    let Some(entry) = row.theirs.filter(|_| !special.is_none()) else { return Ok(Vec::new()) };
+    if let Some(kind) = special.entry_fault(TreeMode::Leaf(entry.mode)) {
+        let text = format!("{path}: {}", kind.why());
+        return if kind.is_error() { Err(invalid(text).into()) } else { Ok(vec![text]) };
+    }
+    let faults = match content(edit) {
+        Some(bytes) => special.faults(bytes),
+        None => {
+            let missing = || ReadError::Missing(entry.id.into());
+            special.faults(&objects.get(&entry.id).ok_or_else(missing)?.data)
+        }
+    };
+    match faults.iter().find(|fault| fault.kind.is_error()) {
+        Some(fault) => Err(invalid(format!("{path}, {fault}")).into()),
+        None => Ok(faults.iter().map(|fault| format!("{path}, {fault}")).collect()),
+    }
 }
 
 type NewBlob = Option<(ObjectId, Base64)>;

@@ -140,3 +140,46 @@ fn authors_have_a_name_and_an_address() {
         assert!(author(Some(bad), None, 0).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn files_that_git_reads_are_checked_as_git_fsck_does() {
+    let evil = "[submodule \"x\"]\n\tpath = x\n\turl = --upload-pack=evil\n";
+    let long = format!("a b\n{}\n", "*".repeat(2048));
+    for (at, content, mode, wants) in [
+        (".gitmodules", evil, None, ".gitmodules, line 3: \"--upload-pack=evil\""),
+        ("d/GITMOD~1", evil, None, "d/GITMOD~1, line 3"),
+        ("d/.gitattributes", &long, None, "d/.gitattributes, line 2"),
+        (".gitmodules", "x", Some(Mode::Symlink), "symbolic link"),
+        (".gitmodules/x", "x", None, "no file"),
+        ("d/.GitAttributes/x", "x", None, "no file"),
+    ] {
+        let mut edit = edit(at, None, Some(content));
+        edit.mode = mode;
+        let refused = check(&change(vec![edit.clone()])).err().unwrap_or_else(|| refused(vec![edit]));
+        assert!(refused.to_string().contains(wants), "{at}: {refused}");
+    }
+    let fine = "[submodule \"x\"]\n\tpath = x\n\turl = ../x.git\n";
+    assert!(built(vec![edit(".gitmodules", None, Some(fine))]).unwrap().warnings.is_empty());
+    let mut link = edit(".gitignore", None, Some("x"));
+    link.mode = Some(Mode::Symlink);
+    assert_eq!(built(vec![link]).unwrap().warnings.len(), 1);
+    let unreadable = built(vec![edit(".gitmodules", None, Some("no configuration\n"))]).unwrap();
+    assert!(unreadable.warnings[0].contains("line 1"), "{:?}", unreadable.warnings);
+}
+
+#[test]
+fn a_link_that_becomes_a_file_git_reads_is_checked_too() {
+    let mut objects = MemoryObjects::default();
+    let blob = objects.add(Kind::Blob, vec![b'*'; 3000]);
+    let mut tree = RunningTree::new(ObjectId::EMPTY_TREE);
+    let entry = Entry { mode: Mode::Symlink, id: blob };
+    let made = tree.apply(&objects, &[(path(".gitattributes"), Some(entry))]).unwrap();
+    for tree in made.trees {
+        objects.add(Kind::Tree, tree.data);
+    }
+    let base = CommitInfo { id: ObjectId([7; 20]), tree: made.root, parents: vec![], seconds: 100 };
+    let mut keep = edit(".gitattributes", Some(blob), None);
+    (keep.mode, keep.keep) = (Some(Mode::File), true);
+    let built = build(&objects, &base, &mut RunningTree::new(base.tree), &change(vec![keep]), None);
+    assert!(matches!(built, Err(BuildError::Refused(Refusal::Invalid { .. }))), "{built:?}");
+}
