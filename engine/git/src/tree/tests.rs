@@ -89,7 +89,7 @@ fn the_strict_check_names_the_rule_that_a_pushed_tree_breaks() {
         (&[("100644", "a/b", 1)][..], "contains full pathnames"),
         (&[("100600", "a", 1)][..], "contains bad file modes"),
         (&[("100644", "a", 0)][..], "contains entries pointing to null sha1"),
-        (&[("120000", ".gitmodules", 1)][..], ".gitmodules is a symbolic link"),
+        (&[("120000", ".gitmodules", 1)][..], ".gitmodules is a symbolic link: make it a file"),
     ] {
         assert_eq!(check(&raw(list)), Err(Malformed { why }), "{list:?}");
     }
