@@ -320,7 +320,7 @@ fn a_number_beyond_the_tables_is_no_fault_of_the_platform() {
     assert_eq!(block_on(crate::api::answer(&event, &call)).status, 400);
     for (path, body) in [
         ("claims", r#"{"paths":["a"],"ttl_seconds":18446744073709551615}"#),
-        ("changes/Cabcdefg1/approve", r#"{"version":18446744073709551615}"#),
+        ("lanes/main/renew", r#"{"run":"r","lease":18446744073709551615}"#),
         ("lanes/main/lease", r#"{"wait_ms":9223372036854775807}"#),
         ("tokens", r#"{"scopes":["read"],"fork":null,"ttl_seconds":9007199254740992}"#),
     ] {
