@@ -371,12 +371,12 @@ impl Client {
         self.get(&format!("/api/repos/{repo}/records?{query}"))
     }
 
-    /// The log of a run that was not green.
+    /// What a run printed from a place on.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn run_log(&self, repo: &RepoName, run: impl Display) -> Result<RunLog, ClientError> {
-        self.get(&format!("/api/repos/{repo}/runs/{}/log", escape(&run.to_string())))
+    pub fn run_log(&self, repo: &RepoName, run: impl Display, from: u64) -> Result<RunLog, ClientError> {
+        self.get(&format!("/api/repos/{repo}/runs/{}/log?from={from}", escape(&run.to_string())))
     }
 
     /// Events after a cursor.

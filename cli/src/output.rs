@@ -5,6 +5,9 @@ use std::io::{IsTerminal as _, Write as _};
 use anyhow::Result;
 use serde::Serialize;
 
+/// The longest line with an escape in it that waits for its end, in bytes.
+const HELD_BYTES_MAX: usize = 4096;
+
 /// A colour of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
@@ -76,6 +79,59 @@ pub fn text(text: &str) -> Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// Makes text of others safe for a terminal, piece by piece: no escape sequences, no control characters
+/// but tab and line feed, none that turn the direction of writing. A lone carriage return ends a line.
+#[derive(Debug, Default)]
+pub struct Printable {
+    /// An escape sequence that may go on in the next piece.
+    held: String,
+    returned: bool,
+}
+
+/// A whole text, made safe for a terminal.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut safe = Printable::default();
+    safe.next(text) + &safe.end()
+}
+
+impl Printable {
+    /// The next piece; a line that has an escape in it may wait for its end.
+    pub fn next(&mut self, text: &str) -> String {
+        let mut whole = std::mem::take(&mut self.held);
+        whole.push_str(text);
+        let line = whole.rfind('\n').map_or(0, |at| at + 1);
+        let rest = whole.get(line..).unwrap_or_default();
+        if let Some(at) = rest.find('\u{1b}').filter(|at| rest.len() - at <= HELD_BYTES_MAX) {
+            self.held = whole.split_off(line + at);
+        }
+        self.safe(&whole)
+    }
+
+    /// What still waits, when nothing follows.
+    pub fn end(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        self.safe(&held)
+    }
+
+    fn safe(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for c in anstream::adapter::strip_str(text).to_string().chars() {
+            if std::mem::take(&mut self.returned) && c != '\n' {
+                out.push('\n');
+            }
+            match c {
+                '\r' => self.returned = true,
+                '\n' | '\t' => out.push(c),
+                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {}
+                c if c.is_control() => {}
+                c => out.push(c),
+            }
+        }
+        out
+    }
 }
 
 /// Did whoever reads standard output close it, as `head` does when it has enough?
@@ -206,6 +262,22 @@ mod tests {
     fn a_bar_fills_up() {
         assert_eq!(bar("landings", 1, 2), format!("[{}{}] 1/2 landings", "=".repeat(15), " ".repeat(15)));
         assert_eq!(bar("landings", 0, 0), format!("[{}] 0/0 landings", "=".repeat(30)));
+    }
+
+    #[test]
+    fn what_programs_print_cannot_steer_the_terminal() {
+        let all = |pieces: &[&str]| {
+            let mut safe = Printable::default();
+            let shown: String = pieces.iter().map(|piece| safe.next(piece)).collect();
+            shown + &safe.end()
+        };
+        assert_eq!(all(&["\u{1b}[31mred\u{1b}[0m\tplain\n"]), "red\tplain\n");
+        assert_eq!(all(&["\u{1b}[3", "1mred"]), "red", "an escape that two pieces share");
+        assert_eq!(all(&["\u{1b}]0;title\u{7}text"]), "text");
+        assert_eq!(all(&["\u{1b}]52;c;aGk=\u{1b}\\text"]), "text", "nor the clipboard");
+        assert_eq!(all(&["a\u{8}\u{7}\u{9b}b\u{202e}c\0"]), "abc");
+        assert_eq!(all(&["10 %\r20 %\r\ndone\r", "\nend"]), "10 %\n20 %\ndone\nend");
+        assert_eq!(all(&["größer 你好 🚂\n"]), "größer 你好 🚂\n");
     }
 
     #[test]

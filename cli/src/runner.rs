@@ -2,32 +2,42 @@
 //!
 //! The checkout is one cached clone, made clean before every run; the command gets an environment
 //! of its own (`PATH`, `LANG`, `CI`, an empty `HOME` and `TMPDIR`), its own process group, and a
-//! time limit. A report is signed with the runner's token. A lease that was lost ends the command.
+//! time limit. What it prints goes to the platform while it runs. A report is signed with the runner's
+//! token. A lease that was lost ends the command.
+
+mod log;
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 use yard_common::landing::{RunResult, SignedRun};
 use yard_common::{LaneName, RepoName, RunnerId};
-use yard_wire::lane::{Lease, Renew, Report, Work};
+use yard_wire::lane::{Lease, Renew, Report, Segment, Work};
 use yard_wire::token;
 
 use crate::client::{Client, ClientError, fresh_key};
 use crate::{git, junit, output};
+use log::LogFile;
 
 /// How long a runner lets the platform hold its request for work, in milliseconds.
 const WAIT_MS: u64 = 10_000;
-/// Renewals per lease: two may be lost.
+/// How often the platform hears what the command printed, where it printed something.
+const SPEAK_EVERY: Duration = Duration::from_secs(2);
+/// How often it hears that the runner is alive, where nothing is printed; the first time after
+/// [`SPEAK_EVERY`], for a new lease is short.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// Last bytes of the log that go with a report.
-const LOG_TAIL_BYTES: usize = 16 * 1024;
+/// Segments of the log in one such round: a command that prints faster has its middle left out.
+const SEGMENTS_AT_ONCE: usize = 2;
+/// Segments after the command has ended, before the one that the report takes along: head and tail
+/// that the platform keeps.
+const SEGMENTS_AT_END: usize = 8;
 /// Largest report read, in bytes.
 const JUNIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -104,9 +114,14 @@ impl Runner {
     /// Does one run and reports it; the sentence says how it ended.
     #[must_use]
     pub fn perform(&self, lane: &LaneName, work: &Work) -> String {
+        let log = match LogFile::create(&self.work.join("run.log"), self.client.token()) {
+            Ok(log) => Arc::new(Mutex::new(log)),
+            Err(error) => return format!("run {}: the log cannot be written: {error}", work.run),
+        };
         let alive = Arc::new(AtomicBool::new(true));
         let lost = Arc::new(AtomicBool::new(false));
-        let renewer = self.renew_until(lane, work, Arc::clone(&alive), Arc::clone(&lost));
+        let line = Line { client: self.client.clone(), repo: self.repo.clone(), lane: lane.clone(), log };
+        let renewer = renew_until(line.clone(), work, Arc::clone(&alive), Arc::clone(&lost));
         let outcome = self.test(work, &lost);
         alive.store(false, Ordering::Relaxed);
         renewer.thread().unpark();
@@ -114,57 +129,38 @@ impl Runner {
         if lost.load(Ordering::Relaxed) {
             return format!("run {}: the lease went to another runner, nothing reported", work.run);
         }
-        let (result, log_tail, fault) = match outcome {
-            Ok((result, tail, fault)) => (result, tail, fault),
-            Err(error) => (broken(), String::new(), Some(format!("{error:#}"))),
-        };
+        let (result, fault) = outcome.unwrap_or_else(|error| (broken(), Some(format!("{error:#}"))));
+        let fault = fault.map(|fault| line.log().without_secrets(&fault));
+        if let Some(fault) = &fault {
+            line.log().say(fault);
+        }
         let said = describe(&result, fault.as_deref());
-        match self.report(lane, work, result, log_tail, fault) {
-            Ok(()) => format!("run {}: {said}", work.run),
+        let run = match sign(self.client.token(), work, result) {
+            Ok(run) => run,
+            Err(error) => return format!("run {}: {said}; the report cannot be signed: {error}", work.run),
+        };
+        let body = Report { run, runner: self.id.clone(), log: line.rest(work), fault, token: None };
+        match self.client.report(&self.repo, lane, &body) {
+            Ok(_) => format!("run {}: {said}", work.run),
             Err(error) => format!("run {}: {said}; the report was not taken: {error}", work.run),
         }
     }
 
-    fn renew_until(
-        &self,
-        lane: &LaneName,
-        work: &Work,
-        alive: Arc<AtomicBool>,
-        lost: Arc<AtomicBool>,
-    ) -> std::thread::JoinHandle<()> {
-        let (client, repo, lane) = (self.client.clone(), self.repo.clone(), lane.clone());
-        let body = Renew { run: work.run.clone(), lease: work.lease };
-        std::thread::spawn(move || {
-            while alive.load(Ordering::Relaxed) {
-                std::thread::park_timeout(RENEW_EVERY);
-                if !alive.load(Ordering::Relaxed) {
-                    return;
-                }
-                if let Err(ClientError::Refused(_)) = client.renew(&repo, &lane, &body) {
-                    lost.store(true, Ordering::Relaxed);
-                    return;
-                }
-            }
-        })
-    }
-
-    fn test(&self, work: &Work, lost: &AtomicBool) -> Result<(RunResult, String, Option<String>)> {
+    fn test(&self, work: &Work, lost: &AtomicBool) -> Result<(RunResult, Option<String>)> {
         let checkout = self.checkout(work)?;
         if let Some(path) = &work.junit {
             // A report that lies in the tree is not this run's.
             let _ = fs::remove_file(checkout.join(path));
         }
-        let log = self.work.join("run.log");
-        let (ended, fault) = self.run_command(work, &checkout, &log, lost)?;
-        let tail = tail_of(&log);
-        let Some(success) = ended else { return Ok((broken(), tail, fault)) };
+        let (ended, fault) = self.run_command(work, &checkout, &self.work.join("run.log"), lost)?;
+        let Some(success) = ended else { return Ok((broken(), fault)) };
         let Some(path) = &work.junit else {
             let why = "the configuration names no JUnit report, so no test can be counted".to_owned();
-            return Ok((broken(), tail, Some(why)));
+            return Ok((broken(), Some(why)));
         };
         match read_report(&checkout.join(path)) {
-            Ok(summary) => Ok((judged(success, summary), tail, None)),
-            Err(why) => Ok((broken(), tail, Some(format!("{path}: {why}")))),
+            Ok(summary) => Ok((judged(success, summary), None)),
+            Err(why) => Ok((broken(), Some(format!("{path}: {why}")))),
         }
     }
 
@@ -200,7 +196,8 @@ impl Runner {
         let home = self.work.join("home");
         let _ = fs::remove_dir_all(&home);
         fs::create_dir_all(home.join("tmp"))?;
-        let out = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        let out = fs::OpenOptions::new().create(true).append(true).open(log);
+        let out = out.with_context(|| format!("cannot write {}", log.display()))?;
         let mut child = Command::new("sh")
             .args(["-c", &work.command])
             .current_dir(checkout)
@@ -221,19 +218,88 @@ impl Runner {
         self.group.store(0, Ordering::Relaxed);
         ended
     }
+}
 
-    fn report(
-        &self,
-        lane: &LaneName,
-        work: &Work,
-        result: RunResult,
-        log_tail: String,
-        fault: Option<String>,
-    ) -> Result<(), ClientError> {
-        let run = sign(self.client.token(), work, result)?;
-        let body = Report { run, runner: self.id.clone(), log_tail, fault };
-        self.client.report(&self.repo, lane, &body).map(|_| ())
+/// Where one run's signs of life and its log go.
+#[derive(Debug, Clone)]
+struct Line {
+    client: Client,
+    repo: RepoName,
+    lane: LaneName,
+    log: Arc<Mutex<LogFile>>,
+}
+
+impl Line {
+    fn log(&self) -> std::sync::MutexGuard<'_, LogFile> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn renew(&self, work: &Work, log: Option<Segment>) -> Result<(), ClientError> {
+        let body = Renew { run: work.run.clone(), lease: work.lease, log, token: None };
+        self.client.renew(&self.repo, &self.lane, &body).map(|_| ())
+    }
+
+    /// Sends what was printed; a sign of life alone where nothing was and one is due. Did it speak?
+    fn speak(&self, work: &Work, due: bool) -> Result<bool, ClientError> {
+        let mut spoke = false;
+        for _ in 0..SEGMENTS_AT_ONCE {
+            let segment = self.log().next(false);
+            if segment.is_none() && (spoke || !due) {
+                break;
+            }
+            let more = segment.is_some();
+            self.renew(work, segment)?;
+            self.log().taken();
+            spoke = true;
+            if !more {
+                break;
+            }
+        }
+        Ok(spoke)
+    }
+
+    /// What the report takes along; more than one segment of it goes ahead.
+    fn rest(&self, work: &Work) -> Vec<Segment> {
+        for _ in 0..SEGMENTS_AT_END {
+            let segment = self.log().next(true);
+            let more = self.log().has_more();
+            match segment {
+                Some(segment) if more && self.renew(work, Some(segment.clone())).is_ok() => {
+                    self.log().taken();
+                }
+                segment => return segment.into_iter().collect(),
+            }
+        }
+        self.log().next(true).into_iter().collect()
+    }
+}
+
+/// Keeps the lease alive and the log flowing until the command has ended, or the lease is lost.
+fn renew_until(
+    line: Line,
+    work: &Work,
+    alive: Arc<AtomicBool>,
+    lost: Arc<AtomicBool>,
+) -> std::thread::JoinHandle<()> {
+    let work = work.clone();
+    std::thread::spawn(move || {
+        let mut renewed: Option<Instant> = None;
+        loop {
+            std::thread::park_timeout(SPEAK_EVERY);
+            if !alive.load(Ordering::Relaxed) {
+                return;
+            }
+            let due = renewed.is_none_or(|at| at.elapsed() + SPEAK_EVERY > RENEW_EVERY);
+            match line.speak(&work, due) {
+                Ok(true) => renewed = Some(Instant::now()),
+                Ok(false) | Err(ClientError::Transport(_)) => {}
+                Err(ClientError::Refused(_)) => {
+                    lost.store(true, Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+    })
 }
 
 /// The result of a run, signed with the whole token.
@@ -309,12 +375,6 @@ fn read_report(path: &Path) -> Result<junit::Summary, String> {
     Ok(sum)
 }
 
-fn tail_of(log: &Path) -> String {
-    let bytes = fs::read(log).unwrap_or_default();
-    let from = bytes.len().saturating_sub(LOG_TAIL_BYTES);
-    String::from_utf8_lossy(bytes.get(from..).unwrap_or_default()).into_owned()
-}
-
 /// Waits for the command, at most its time; a lost lease ends it.
 fn wait(child: &mut Child, work: &Work, lost: &AtomicBool) -> Result<(Option<bool>, Option<String>)> {
     let limit = Duration::from_secs(u64::from(work.timeout_seconds));
@@ -364,77 +424,4 @@ pub fn environment(label: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn runner(work: &Path) -> Runner {
-        Runner {
-            client: Client::new("http://127.0.0.1:9", "sy1.e30.x"),
-            repo: RepoName::new("r").unwrap(),
-            lanes: vec![],
-            id: RunnerId::new("r1").unwrap(),
-            work: work.to_owned(),
-            environment: environment(""),
-            group: Arc::default(),
-        }
-    }
-
-    fn work(command: &str, timeout_seconds: u32) -> Work {
-        serde_json::from_value(serde_json::json!({
-            "run": "run1", "lease": 1, "until": 0,
-            "attempt": {"lane": "main", "train": 1, "attempt": 1},
-            "reference": "refs/candidates/1/1", "commit": yard_common::ObjectId::EMPTY_TREE,
-            "tree": yard_common::ObjectId::EMPTY_TREE, "suite": "s", "command": command,
-            "config": null, "junit": "out.xml", "timeout_seconds": timeout_seconds
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn a_command_gets_a_clean_environment_and_its_exit_status_counts() {
-        let dir = tempfile::tempdir().unwrap();
-        let runner = runner(dir.path());
-        let log = dir.path().join("log");
-        let lost = AtomicBool::new(false);
-        let work = work("env; exit 3", 10);
-        let (ended, _) = runner.run_command(&work, dir.path(), &log, &lost).unwrap();
-        assert_eq!(ended, Some(false));
-        let text = fs::read_to_string(&log).unwrap();
-        let names: std::collections::BTreeSet<&str> =
-            text.lines().filter_map(|line| line.split('=').next()).collect();
-        for name in &names {
-            assert!(
-                ["PATH", "HOME", "TMPDIR", "LANG", "CI", "PWD", "OLDPWD", "_", "SHLVL"].contains(name),
-                "{name}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_command_over_its_time_is_ended_with_all_that_it_started() {
-        let dir = tempfile::tempdir().unwrap();
-        let runner = runner(dir.path());
-        let lost = AtomicBool::new(false);
-        let work = work("(sleep 60; echo late >late) & sleep 60", 1);
-        let began = Instant::now();
-        let (ended, why) = runner.run_command(&work, dir.path(), &dir.path().join("log"), &lost).unwrap();
-        assert_eq!(ended, None);
-        assert!(why.unwrap().contains("longer than 1 s"));
-        assert!(began.elapsed() < Duration::from_secs(10));
-        let left = Command::new("sh")
-            .args(["-c", "ps -eo args | grep -c '[s]leep 60; echo late'"])
-            .output()
-            .unwrap();
-        assert_eq!(String::from_utf8_lossy(&left.stdout).trim(), "0");
-    }
-
-    #[test]
-    fn no_report_or_no_test_is_never_green() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(read_report(&dir.path().join("none.xml")).is_err());
-        let none = judged(true, junit::Summary::default());
-        assert!(!none.green && !none.proves_green());
-        let skipped = judged(true, junit::Summary { skipped: 4, ..junit::Summary::default() });
-        assert!(!skipped.proves_green());
-    }
-}
+mod tests;

@@ -44,6 +44,8 @@ pub const NAMES: &[&str] = &[
     "lane.replay.after",
     "lane.land.before",
     "lane.land.after",
+    "lane.log.before",
+    "lane.log.put",
     "lane.board.before",
     "lane.board.after",
     "board.before-save",

@@ -73,7 +73,7 @@ fn work(client: &Client, lease: &Lease, stop: &AtomicBool, requests: &AtomicU64)
         };
         let green = RunResult { complete: true, green: true, ran: 1, failed: Vec::new(), skipped: 0 };
         let run = sign(client.token(), &work, green)?;
-        let body = Report { run, runner: lease.runner.clone(), log_tail: String::new(), fault: None };
+        let body = Report { run, runner: lease.runner.clone(), log: Vec::new(), fault: None, token: None };
         requests.fetch_add(1, Ordering::Relaxed);
         match client.report(&lease.repo, &lease.lane, &body) {
             Ok(_) | Err(ClientError::Refused(_)) => {}

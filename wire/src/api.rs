@@ -21,7 +21,7 @@
 //! | `GET /api/repos/{repo}/records?before=&limit=&agent=&text=` | | `Vec<Record>` (from D1) | read |
 //! | `POST /api/repos/{repo}/lanes/{lane}/{lease,renew,report}` | `wire::lane` types | theirs | run |
 //! | `GET /api/repos/{repo}/lanes/{lane}` | | `wire::lane::StatusReply` | read |
-//! | `GET /api/repos/{repo}/runs/{run}/log` | | [`RunLog`], of runs that were not green | read |
+//! | `GET /api/repos/{repo}/runs/{run}/log` | | [`RunLog`]; `?from=` goes on at its `next` | read |
 //! | `GET /api/repos/{repo}/events?after=` | WebSocket, or SSE, or JSON | | read |
 //! | `GET /healthz`, `/openapi.json` | | | none |
 //!
@@ -38,7 +38,7 @@ use yard_common::fact::Fact;
 use yard_common::intent::Intent;
 use yard_common::submission::{Mode, Submission};
 use yard_common::{
-    ChangeId, FactNo, Fence, ForkName, Millis, ObjectId, RepoName, RepoPath, RunId, TokenId, Version,
+    ChangeId, FactNo, Fence, ForkName, LeaseNo, Millis, ObjectId, RepoName, RepoPath, RunId, TokenId, Version,
 };
 
 use crate::lane::{EntryView, Stage, Step, Verdict};
@@ -110,13 +110,25 @@ pub struct TokenReply {
     pub expires: Millis,
 }
 
-/// The end of what a run printed that was not green.
+/// What a run printed, from the place asked for on; it may still run.
+///
+/// Of a long log the beginning and the end are kept, together 1 MiB; a line says what lies between.
+/// The text is as the command wrote it: make it safe before a terminal shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLog {
     /// The run.
     pub run: RunId,
-    /// Its last lines, at most 16 KiB.
+    /// The text.
     pub log: String,
+    /// Ask with `from` at this place for what comes after.
+    #[serde(default)]
+    pub next: u64,
+    /// The lease that it is written under: with another one the log began anew, at 0.
+    #[serde(default)]
+    pub lease: LeaseNo,
+    /// Has the run ended? Then nothing comes after.
+    #[serde(default)]
+    pub ended: bool,
 }
 
 /// One edit of an API submission.

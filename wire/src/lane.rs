@@ -70,6 +70,68 @@ pub struct Work {
 }
 method!(Lease, "lease", Option<Work>);
 
+/// A piece of a run's log, at most [`SEGMENT_BYTES_MAX`] bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Bytes of the log before it. More than the end of the segment before: what lies between was
+    /// left out.
+    pub start: u64,
+    /// What was printed.
+    pub text: String,
+}
+
+impl Segment {
+    /// What lies behind a place; `None` when nothing does.
+    #[must_use]
+    pub fn after(mut self, place: u64) -> Option<Self> {
+        if self.end() <= place {
+            return None;
+        }
+        let mut skip = usize::try_from(place.saturating_sub(self.start)).unwrap_or(usize::MAX);
+        while !self.text.is_char_boundary(skip) && skip < self.text.len() {
+            skip += 1;
+        }
+        self.text = self.text.split_off(skip.min(self.text.len()));
+        self.start += skip as u64;
+        (!self.text.is_empty()).then_some(self)
+    }
+
+    /// Bytes of the log up to its end.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.text.len() as u64)
+    }
+}
+
+/// One segment, in bytes: 128 KiB as the command wrote them, each byte at most three as text. Four of
+/// them, escaped as JSON, stay under a request.
+pub const SEGMENT_BYTES_MAX: usize = 3 * 128 * 1024;
+/// The beginning of a run's log that is kept, in bytes.
+pub const LOG_HEAD_BYTES: u64 = 256 * 1024;
+/// The end of a run's log that is kept, in bytes: with the beginning 1 MiB.
+pub const LOG_TAIL_BYTES: u64 = 768 * 1024;
+
+/// Asks for a run's log from a place on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    /// The run.
+    pub run: RunId,
+    /// Bytes of the log that the reader has.
+    pub from: u64,
+}
+/// What a lane has of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LogReply {
+    /// The lease under which it was written: another one begins a log anew.
+    pub lease: LeaseNo,
+    /// The segments in order, the first cut to where the reader is; others may be absent.
+    pub segments: Vec<Segment>,
+    /// Has the run ended?
+    pub ended: bool,
+}
+// Answered: `None` when the lane has nothing of this run any more.
+method!(Log, "log", Option<LogReply>);
+
 /// A runner is alive and still at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renew {
@@ -77,6 +139,12 @@ pub struct Renew {
     pub run: RunId,
     /// The lease.
     pub lease: LeaseNo,
+    /// What the command printed since the last renewal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Segment>,
+    /// The bearer's token id; filled in by the edge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
 }
 // Answered: the lease goes on until then; refused as `stale` when another has it.
 method!(Renew, "renew", Millis);
@@ -88,10 +156,14 @@ pub struct Report {
     pub run: SignedRun,
     /// The runner.
     pub runner: RunnerId,
-    /// The last lines of the log, at most 16 KiB.
-    pub log_tail: String,
+    /// The rest of the log, after what went with renewals.
+    #[serde(default)]
+    pub log: Vec<Segment>,
     /// Why it is not complete, where it is not.
     pub fault: Option<String>,
+    /// The bearer's token id; filled in by the edge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
 }
 method!(Report, "report", ());
 

@@ -1,7 +1,7 @@
 //! How an id becomes an object's name and an R2 key. Changing one loses the object's data.
 
 use yard_common::edit_list::EditList;
-use yard_common::{ForkName, LaneName, RepoName};
+use yard_common::{ForkName, LaneName, RepoName, RunId};
 
 /// A repository, or a fork of it: the thing a remote URL names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,6 +77,13 @@ pub fn run_log(repo: &RepoName, run: &str) -> String {
     format!("{repo}/logs/{run}.log")
 }
 
+/// The lane that a run belongs to: its id is `LANE-TRAIN-NUMBER`.
+#[must_use]
+pub fn lane_of_run(run: &RunId) -> Option<LaneName> {
+    let (train, _) = run.as_str().rsplit_once('-')?;
+    LaneName::new(train.rsplit_once('-')?.0).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +96,9 @@ mod tests {
         assert_eq!(repository(&fork), "repo:click/forks/a1");
         assert_eq!(lane(&repo, &LaneName::new("main").unwrap()), "lane:click/main");
         assert_eq!(board(&repo), "board:click");
+        let run = RunId::new("a-lane-12-3").unwrap();
+        assert_eq!(lane_of_run(&run), Some(LaneName::new("a-lane").unwrap()));
+        assert_eq!(lane_of_run(&RunId::new("run-1").unwrap()), None);
         assert_eq!(REGISTRY, "registry");
         let list = EditList { sha256: "ab12".into(), bytes: 1, count: 1 };
         assert_eq!(edit_list(&repo, &list), "click/edits/ab12.json");

@@ -46,6 +46,12 @@ Stages: submitted, queued, testing, replaying, held (by a person, a freeze, a cl
 it says which), needs-author (sent back: push a new version); ended: landed, withdrawn,
 already-on-main, expired";
 
+/// Of `yard logs`.
+pub(super) const LOGS: &str = "\
+Example: yard logs; then yard logs main-4-1 --follow
+Of a long log the beginning and the end are kept, together 1 MiB. What would steer a terminal is left
+out, unless --raw.";
+
 /// Of `yard log`.
 pub(super) const LOG: &str = "\
 Example: yard log -n 50 --agent ann --text parser";

@@ -7,6 +7,7 @@ mod fork;
 mod fsck;
 mod help;
 mod log;
+mod logs;
 mod repo;
 mod rules;
 mod runner;
@@ -48,7 +49,10 @@ pub enum Command {
     /// What landed, newest first
     #[command(after_help = help::LOG)]
     Log(log::Args),
-    /// One change: intent, versions, runs, and the proof of its landing; or the log of a red run
+    /// What a run printed, also while it runs; without a run: which runs there are
+    #[command(after_help = help::LOGS)]
+    Logs(logs::Args),
+    /// One change: intent, versions, runs, and the proof of its landing; or the log of a run
     #[command(after_help = help::SHOW)]
     Show(show::Args),
     /// Take a change back
@@ -131,6 +135,7 @@ pub fn run(yard: Yard) -> Result<()> {
         Command::Clone(args) => clone::run(&place, &args),
         Command::Status(args) => status::run(&place, &args),
         Command::Log(args) => log::run(&place, &args),
+        Command::Logs(args) => logs::run(&place, &args),
         Command::Show(args) => show::run(&place, &args),
         Command::Cancel(args) => act::change(&place, "cancel", &args),
         Command::Hold(args) => act::change(&place, "hold", &args),

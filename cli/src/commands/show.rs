@@ -32,9 +32,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
     let (client, repo) = (place.client()?, place.repo()?);
     let detail = match client.change(&repo, &args.id) {
         Ok(detail) => detail,
-        Err(error) => match client.run_log(&repo, &args.id) {
+        Err(error) => match client.run_log(&repo, &args.id, 0) {
             Ok(log) if place.json => return output::json(&log),
-            Ok(log) => return output::text(&format!("run {}\n{}", log.run, log.log)),
+            Ok(log) => return output::text(&format!("run {}\n{}", log.run, output::printable(&log.log))),
             // A run's id is no change's; what is wrong with it is said of the run.
             Err(of_run) if is_ambiguous(&of_run) => return Err(of_run.into()),
             Err(_) => return Err(error.into()),
@@ -57,7 +57,7 @@ fn last_red(client: &Client, place: &Place, detail: &ChangeDetail) -> Result<Opt
     let told = detail.history.iter().rev().filter(|step| step.kind == "red");
     let mut runs: Vec<&RunId> = told.filter_map(|step| step.run.as_ref()).collect();
     runs.extend(detail.entry.iter().flat_map(|entry| entry.runs.iter().rev()));
-    Ok(runs.into_iter().take(5).find_map(|run| client.run_log(&repo, run).ok()))
+    Ok(runs.into_iter().take(5).find_map(|run| client.run_log(&repo, run, 0).ok()))
 }
 
 fn text(detail: &ChangeDetail, log: Option<&RunLog>) -> String {
@@ -92,8 +92,9 @@ fn text(detail: &ChangeDetail, log: Option<&RunLog>) -> String {
         out.push_str(&proof_of(step, detail).unwrap_or_default());
     }
     if let Some(log) = log {
-        out.push_str(&format!("\nend of the log of run {} (all of it: yard show {})\n", log.run, log.run));
-        let lines: Vec<&str> = log.log.lines().collect();
+        out.push_str(&format!("\nend of the log of run {} (all of it: yard logs {})\n", log.run, log.run));
+        let shown = output::printable(&log.log);
+        let lines: Vec<&str> = shown.lines().collect();
         for line in lines.iter().skip(lines.len().saturating_sub(LOG_LINES)) {
             out.push_str(&format!("  {line}\n"));
         }

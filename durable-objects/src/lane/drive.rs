@@ -73,6 +73,7 @@ impl<P: Platform> Lane<P> {
         if self.publish().await.is_err() {
             self.with(|loaded| loaded.stored.gathers_since = Some(clock().plus(RETRY_MS)))?;
         }
+        self.settle_logs(clock()).await;
         self.due(clock())
     }
 

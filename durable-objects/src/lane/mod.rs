@@ -7,6 +7,7 @@
 
 mod drive;
 mod events;
+mod log;
 mod objects;
 mod replays;
 mod status;
@@ -17,9 +18,7 @@ use std::cell::{Cell, RefCell};
 use yard_common::{LaneName, Millis, Refusal, RepoName};
 use yard_queue::{Answer, Input, Lane as Brain, World};
 use yard_wire::lane as wire;
-use yard_wire::names;
 
-use crate::blobs::Blobs as _;
 use crate::call::{LocalFuture, Object, no_method, reply, request};
 use crate::pack_set::{Budget, PackSet};
 use crate::repository::Platform;
@@ -35,8 +34,6 @@ const RETRY_MS: u64 = 1_000;
 const RETRY_DOUBLINGS_MAX: u32 = 6;
 /// When a lane looks again whose repository does not exist, in milliseconds; a hint comes first.
 const LOST_MS: u64 = 3_600_000;
-/// The last bytes of a run's log that are kept.
-const LOG_BYTES_MAX: usize = 16 * 1024;
 /// Length of the hash of a runner's environment, in bytes.
 const ENVIRONMENT_BYTES_MAX: usize = 100;
 /// How often an idle lane that has open changes looks at the repository, in milliseconds: lost hints
@@ -70,6 +67,9 @@ pub struct Lane<P: Platform> {
     retry_at: Cell<Option<Millis>>,
     failures: Cell<u32>,
     pulled_at: Cell<Millis>,
+    /// Logs of runs may have to be looked at, not before this time.
+    logs_at: Cell<Option<Millis>>,
+    logs_failed: Cell<bool>,
 }
 
 /// Is set while the alarm works; falls when its future is dropped.
@@ -97,6 +97,8 @@ impl<P: Platform> Lane<P> {
             retry_at: Cell::new(None),
             failures: Cell::new(0),
             pulled_at: Cell::new(Millis(0)),
+            logs_at: Cell::new(Some(Millis(0))),
+            logs_failed: Cell::new(false),
         }
     }
 
@@ -164,36 +166,42 @@ impl<P: Platform> Lane<P> {
             let why = format!("environment: 1 to {ENVIRONMENT_BYTES_MAX} {rule}");
             return Err(Refusal::Invalid { why });
         }
-        let input =
-            Input::LeaseAsked { runner: asked.runner.clone(), environment: asked.environment.clone() };
+        let input = Input::LeaseAsked {
+            runner: asked.runner.clone(),
+            environment: asked.environment.clone(),
+            token: asked.token.clone(),
+        };
         match self.feed(input, now)? {
             Answer::Work(work) => Ok(work.map(|work| status::work(*work))),
             Answer::Done | Answer::Until(_) => Ok(None),
         }
     }
 
-    fn renew(&self, asked: &wire::Renew, now: Millis) -> Result<Millis, Refusal> {
-        match self.feed(Input::Renewed { run: asked.run.clone(), lease: asked.lease }, now)? {
-            Answer::Until(until) => Ok(until),
-            Answer::Done | Answer::Work(_) => Ok(now),
-        }
+    /// A sign of life, with what was printed meanwhile: that of a lease which is not live is refused.
+    fn renew(&self, asked: wire::Renew, now: Millis) -> Result<Millis, Refusal> {
+        asked.log.iter().try_for_each(log::check)?;
+        let (run, lease, token) = (asked.run.clone(), asked.lease, asked.token);
+        let until = match self.feed(Input::Renewed { run, lease, token }, now)? {
+            Answer::Until(until) => until,
+            Answer::Done | Answer::Work(_) => now,
+        };
+        self.write_log(&asked.run, lease, asked.log.into_iter().collect(), now)?;
+        Ok(until)
     }
 
-    /// Takes a result; the log of one that is not green is kept in the bucket, where that succeeds.
+    /// Takes a result with the rest of its log.
     async fn report(&self, asked: wire::Report, now: Millis) -> Result<(), Refusal> {
-        let log = (!asked.run.result.proves_green() && !asked.log_tail.is_empty()).then_some(asked.log_tail);
-        let run = asked.run.run.clone();
-        let input = Input::Reported { signed: Box::new(asked.run), runner: asked.runner, fault: asked.fault };
+        asked.log.iter().try_for_each(log::check)?;
+        let (run, lease) = (asked.run.run.clone(), asked.run.lease);
+        let input = Input::Reported {
+            signed: Box::new(asked.run),
+            runner: asked.runner,
+            fault: asked.fault,
+            token: asked.token,
+        };
         self.feed(input, now)?;
-        if let Some(log) = log {
-            let tail = log.into_bytes();
-            let from = tail.len().saturating_sub(LOG_BYTES_MAX);
-            let key = names::run_log(&self.repo()?, run.as_str());
-            let kept = self.blobs.put(&key, tail.get(from..).unwrap_or_default().to_vec()).await;
-            if let Err(fault) = kept {
-                crate::points::log(&format!("log of run {run}: {fault}"));
-            }
-        }
+        self.write_log(&run, lease, asked.log, now)?;
+        self.settle_logs(now).await;
         Ok(())
     }
 
@@ -228,17 +236,18 @@ impl<P: Platform> Lane<P> {
             self.with(|loaded| !loaded.brain.entries.is_empty() || !loaded.brain.attempts.is_empty())?;
         let sweep = open.then(|| self.pulled_at.get().plus(SWEEP_MS).max(now));
         let events = self.with(|loaded| loaded.stored.gathers_since.map(|since| since.plus(GATHER_MS)))?;
-        Ok([work, sweep, events].into_iter().flatten().min())
+        Ok([work, sweep, events, self.logs_due()].into_iter().flatten().min())
     }
 
     async fn dispatch(&self, name: &str, body: &[u8], now: Millis) -> Result<Vec<u8>, Refusal> {
         match name {
             "hint" => reply::<wire::Hint>(&self.hint(&request(body)?)?),
             "lease" => reply::<wire::Lease>(&self.lease(&request(body)?, now)?),
-            "renew" => reply::<wire::Renew>(&self.renew(&request(body)?, now)?),
+            "renew" => reply::<wire::Renew>(&self.renew(request(body)?, now)?),
             "report" => reply::<wire::Report>(&self.report(request(body)?, now).await?),
             "ask-replay" => reply::<wire::AskReplay>(&self.ask_replay(&request(body)?)?),
             "end-replay" => reply::<wire::EndReplay>(&self.end_replay(request(body)?, now)?),
+            "log" => reply::<wire::Log>(&self.read_log(&request(body)?)?),
             "status" => reply::<wire::Status>(&self.status(&request(body)?, now)?),
             "history" => reply::<wire::History>(&self.history(&request(body)?)?),
             other => Err(no_method(other)),

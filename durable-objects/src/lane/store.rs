@@ -54,7 +54,7 @@ fn number(sql: &impl Sql, key: &str) -> Result<u64, Refusal> {
 
 /// Reads the state: the snapshot, then the facts after it.
 pub(super) fn load(sql: &impl Sql) -> Result<(Option<RepoName>, Brain, Stored), Refusal> {
-    migrate(sql, "lane", &[FIRST])?;
+    migrate(sql, "lane", &[FIRST, super::log::TABLES])?;
     let repo = meta(sql, "repo")?.map(RepoName::new).transpose()?;
     let name = LaneName::new(meta(sql, "lane")?.unwrap_or_else(|| names::DEFAULT_LANE.into()))?;
     let snapshot = number(sql, "snapshot")?;

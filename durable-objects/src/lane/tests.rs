@@ -19,6 +19,8 @@ use yard_wire::lane as wire;
 use yard_wire::repository as repo;
 use yard_wire::token;
 
+mod logs;
+
 use super::Lane;
 use crate::blobs::Blobs as _;
 use crate::call::{Calls as _, LocalFuture, Object};
@@ -37,6 +39,14 @@ impl Object for Hand {
     ) -> LocalFuture<'a, Result<Vec<u8>, Refusal>> {
         Box::pin(async move { block_on(self.0.borrow().host.handle(name, body, now)) })
     }
+}
+
+fn bearer(name: &str) -> yard_common::TokenId {
+    yard_common::TokenId::new(name).unwrap()
+}
+
+fn segment(start: u64, text: &str) -> wire::Segment {
+    wire::Segment { start, text: text.into() }
 }
 
 struct Yard {
@@ -151,11 +161,20 @@ impl Yard {
             runner: RunnerId::new("runner").unwrap(),
             environment: "e".repeat(40),
             wait_ms: 0,
-            token: None,
+            token: Some(bearer("runner")),
         })
     }
 
     fn report(&self, work: &wire::Work, result: RunResult) -> Result<(), Refusal> {
+        self.report_log(work, result, vec![segment(0, "the end of it")])
+    }
+
+    fn report_log(
+        &self,
+        work: &wire::Work,
+        result: RunResult,
+        log: Vec<wire::Segment>,
+    ) -> Result<(), Refusal> {
         let token = self.world.borrow().runner(SECRET);
         let mut run = SignedRun {
             run: work.run.clone(),
@@ -170,7 +189,7 @@ impl Yard {
         };
         run.mac = token::sign_with(&token, &run.signed_text());
         let runner = RunnerId::new("runner").unwrap();
-        self.call(&wire::Report { run, runner, log_tail: "the end of it".into(), fault: None })
+        self.call(&wire::Report { run, runner, log, fault: None, token: Some(bearer("runner")) })
     }
 
     /// Drives and runs, each run judged by the files of its tree, until nothing moves.
@@ -575,9 +594,10 @@ fn another_lease_than_the_live_one_is_answered_stale() {
     yard.hint().unwrap();
     yard.drive().unwrap();
     let work = yard.lease().unwrap().unwrap();
-    let renewed = yard.call(&wire::Renew { run: work.run.clone(), lease: work.lease }).unwrap();
+    let ask = |lease| wire::Renew { run: work.run.clone(), lease, log: None, token: Some(bearer("runner")) };
+    let renewed = yard.call(&ask(work.lease)).unwrap();
     assert!(renewed >= work.until);
-    let late = yard.call(&wire::Renew { run: work.run.clone(), lease: LeaseNo(99) });
+    let late = yard.call(&ask(LeaseNo(99)));
     assert!(matches!(late, Err(Refusal::Stale { .. })), "{late:?}");
 }
 

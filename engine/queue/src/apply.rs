@@ -68,7 +68,7 @@ impl Lane {
                     attempt.runs.push(opened);
                 }
             }
-            LaneFact::Leased { run, lease, runner, environment, until } => {
+            LaneFact::Leased { run, lease, runner, environment, until, token } => {
                 self.environment = Some(environment.clone());
                 if let Some((_, run)) = self.run_mut(run) {
                     run.last_lease = *lease;
@@ -77,6 +77,7 @@ impl Lane {
                         runner: runner.clone(),
                         environment: environment.clone(),
                         until: *until,
+                        token: token.clone(),
                     });
                 }
             }

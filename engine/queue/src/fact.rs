@@ -12,7 +12,7 @@ use yard_common::stage::Verdict;
 use yard_common::submission::{CommitNode, Submission};
 use yard_common::{
     ChangeId, Epoch, Fact, FactNo, LeaseNo, Millis, ObjectId, OwnerEpoch, Refusal, ReplayNo, RepoPath, RunId,
-    RunnerId, SuiteId, TrainNo, Version,
+    RunnerId, SuiteId, TokenId, TrainNo, Version,
 };
 
 use crate::without::Without;
@@ -283,6 +283,9 @@ pub enum LaneFact {
         environment: String,
         /// When the lease ends.
         until: Millis,
+        /// The token that it was given to.
+        #[serde(default)]
+        token: Option<TokenId>,
     },
     /// A lease goes on.
     Renewed {

@@ -7,12 +7,12 @@ use yard_common::replay::{Cost, ReplayEnd};
 use yard_common::submission::CommitNode;
 use yard_common::{
     ChangeId, Fact, FactNo, LeaseNo, Millis, ObjectId, RefName, Refusal, ReplayNo, RunId, RunnerId, SuiteId,
-    Version,
+    TokenId, Version,
 };
 
 use crate::fact::{Aside, AttemptKind, Candidate, Check, KnownRow, LandAnswer, LaneFact};
-use crate::limits::LEASE_MS;
-use crate::state::{Attempt, Lane, Run, World};
+use crate::limits::{FIRST_LEASE_MS, LEASE_MS, LEASE_STEP_MS};
+use crate::state::{Attempt, Lane, Lease, Run, World};
 
 /// One thing that comes in.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +55,8 @@ pub enum Input {
         runner: RunnerId,
         /// Hash of its environment.
         environment: String,
+        /// The token that it asks with.
+        token: Option<TokenId>,
     },
     /// A runner is still at it.
     Renewed {
@@ -62,6 +64,8 @@ pub enum Input {
         run: RunId,
         /// The lease.
         lease: LeaseNo,
+        /// The token that it comes with.
+        token: Option<TokenId>,
     },
     /// A runner's result.
     Reported {
@@ -71,6 +75,8 @@ pub enum Input {
         runner: RunnerId,
         /// Why it is not complete, where it is not.
         fault: Option<String>,
+        /// The token that it comes with.
+        token: Option<TokenId>,
     },
     /// The notes of a train are written and put.
     Noted {
@@ -249,13 +255,13 @@ impl Lane {
                 self.unbuilt(&attempt)?;
                 Ok((vec![LaneFact::Ended { attempt, why }], Answer::Done))
             }
-            Input::LeaseAsked { runner, environment } => Ok(self.lease(&runner, environment, now)),
-            Input::Renewed { run, lease } => {
-                self.leased(&run, lease)?;
-                let until = now.plus(LEASE_MS);
-                Ok((vec![LaneFact::Renewed { run, lease, until }], Answer::Until(until)))
+            Input::LeaseAsked { runner, environment, token } => {
+                Ok(self.lease(&runner, environment, token, now))
             }
-            Input::Reported { signed, runner, fault } => self.report(signed, runner, fault, now),
+            Input::Renewed { run, lease, token } => self.renew(run, lease, token.as_ref(), now),
+            Input::Reported { signed, runner, fault, token } => {
+                self.report(signed, runner, fault, token.as_ref(), now)
+            }
             Input::Noted { attempt, count, notes_head, commit, seconds, pack, index } => {
                 let open = self
                     .attempts
@@ -290,15 +296,47 @@ impl Lane {
             .ok_or_else(|| stale(format!("attempt {attempt}")))
     }
 
-    fn leased(&self, run: &RunId, lease: LeaseNo) -> Result<&Run, (Vec<LaneFact>, Refusal)> {
-        self.run(run)
-            .map(|(_, run)| run)
-            .filter(|run| run.ended.is_none() && run.lease.as_ref().is_some_and(|held| held.no == lease))
-            .ok_or_else(|| stale(format!("lease {lease} of run {run}")))
+    /// The run, where this lease on it is live and was given to this token.
+    fn leased(
+        &self,
+        run: &RunId,
+        lease: LeaseNo,
+        token: Option<&TokenId>,
+    ) -> Result<&Run, (Vec<LaneFact>, Refusal)> {
+        let old = || stale(format!("lease {lease} of run {run}"));
+        let open = self.run(run).map(|(_, run)| run).filter(|run| run.ended.is_none()).ok_or_else(old)?;
+        let held = open.lease.as_ref().filter(|held| held.no == lease).ok_or_else(old)?;
+        if !held.is_of(token) {
+            let needs = format!("the token that lease {lease} of run {run} was given to");
+            return Err((Vec::new(), Refusal::Forbidden { needs }));
+        }
+        Ok(open)
+    }
+
+    /// A lease goes on; a renewal that would hardly lengthen it is not stored.
+    fn renew(
+        &self,
+        run: RunId,
+        lease: LeaseNo,
+        token: Option<&TokenId>,
+        now: Millis,
+    ) -> Result<(Vec<LaneFact>, Answer), (Vec<LaneFact>, Refusal)> {
+        let held = self.leased(&run, lease, token)?.lease.as_ref().map_or(now, |held| held.until);
+        let until = now.plus(LEASE_MS);
+        if until.since(held) < LEASE_STEP_MS {
+            return Ok((Vec::new(), Answer::Until(held)));
+        }
+        Ok((vec![LaneFact::Renewed { run, lease, until }], Answer::Until(until)))
     }
 
     /// Trains before all else, then in order of opening. A runner that asks again gets its run again.
-    fn lease(&self, runner: &RunnerId, environment: String, now: Millis) -> (Vec<LaneFact>, Answer) {
+    fn lease(
+        &self,
+        runner: &RunnerId,
+        environment: String,
+        token: Option<TokenId>,
+        now: Millis,
+    ) -> (Vec<LaneFact>, Answer) {
         let mut open: Vec<(&Attempt, &Run)> = self
             .attempts
             .values()
@@ -307,8 +345,8 @@ impl Lane {
             .collect();
         // The proof of a replay is on its note only where it is known before the landing.
         open.sort_by_key(|(attempt, _)| (!attempt.is_without(), attempt.kind != AttemptKind::Train));
-        let mine =
-            open.iter().find(|(_, run)| run.lease.as_ref().is_some_and(|lease| lease.runner == *runner));
+        let held = |lease: &Lease| lease.runner == *runner && lease.is_of(token.as_ref());
+        let mine = open.iter().find(|(_, run)| run.lease.as_ref().is_some_and(held));
         let free = open.iter().find(|(_, run)| run.lease.is_none());
         let Some((attempt, run)) = mine.or(free) else { return (Vec::new(), Answer::Work(None)) };
         let (Some(suite), Ok(reference)) = (run.check.suite(&environment), reference(attempt)) else {
@@ -316,7 +354,7 @@ impl Lane {
         };
         let (lease, until) = match &run.lease {
             Some(held) if held.environment == environment => (held.no, held.until),
-            _ => (run.last_lease.next(), now.plus(LEASE_MS)),
+            _ => (run.last_lease.next(), now.plus(FIRST_LEASE_MS)),
         };
         let work = Work {
             run: run.id.clone(),
@@ -332,7 +370,8 @@ impl Lane {
         let facts = if again {
             Vec::new()
         } else {
-            vec![LaneFact::Leased { run: run.id.clone(), lease, runner: runner.clone(), environment, until }]
+            let (run, runner) = (run.id.clone(), runner.clone());
+            vec![LaneFact::Leased { run, lease, runner, environment, until, token }]
         };
         (facts, Answer::Work(Some(Box::new(work))))
     }
@@ -343,6 +382,7 @@ impl Lane {
         signed: Box<SignedRun>,
         runner: RunnerId,
         fault: Option<String>,
+        token: Option<&TokenId>,
         now: Millis,
     ) -> Result<(Vec<LaneFact>, Answer), (Vec<LaneFact>, Refusal)> {
         let late = || LaneFact::Late {
@@ -361,7 +401,8 @@ impl Lane {
         if told {
             return Ok((Vec::new(), Answer::Done));
         }
-        let run = self.leased(&signed.run, signed.lease).map_err(|(_, refusal)| (vec![late()], refusal))?;
+        let leased = self.leased(&signed.run, signed.lease, token);
+        let run = leased.map_err(|(_, refusal)| (vec![late()], refusal))?;
         let suite = run.lease.as_ref().and_then(|lease| run.check.suite(&lease.environment));
         let same = signed.tree == run.tree
             && Some(&signed.suite) == suite.as_ref()

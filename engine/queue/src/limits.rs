@@ -1,8 +1,13 @@
 //! The lane's bounds, each with its reason.
 
-/// A lease without a renewal, in milliseconds: three renewals of a runner that renews every 15 s
-/// and one for the network.
+/// A lease that its runner has not shown a sign of life under yet, in milliseconds: three of the first
+/// renewal's 2 s and two for the network. An answer that reached nobody costs this.
+pub const FIRST_LEASE_MS: u64 = 8_000;
+/// A lease after a renewal, in milliseconds: ten renewals of a runner that renews every 5 s, and ten
+/// seconds for the network.
 pub const LEASE_MS: u64 = 60_000;
+/// A renewal that would lengthen a lease by less is not stored, in milliseconds.
+pub const LEASE_STEP_MS: u64 = 15_000;
 /// Leases of one run that may be lost before the run counts as without result.
 pub const LOST_LEASES_MAX: u32 = 3;
 /// Runs without a complete result on one tree before that is the verdict.
@@ -48,3 +53,4 @@ pub const RESERVE_AFTER: u32 = 2;
 pub const RESERVE_MS: u64 = 900_000;
 
 const _: () = assert!(RED_RUNS <= RED_RUNS_FLAKY);
+const _: () = assert!(FIRST_LEASE_MS + LEASE_STEP_MS < LEASE_MS, "the first renewal is always stored");

@@ -12,7 +12,7 @@ use yard_common::stage::Verdict;
 use yard_common::submission::{CommitNode, Submission};
 use yard_common::{
     ChangeId, Epoch, FactNo, Fence, ForkName, LaneName, LeaseNo, Millis, ObjectId, OwnerEpoch, ReplayNo,
-    RepoPath, RunId, RunnerId, Seq, SuiteId, TrainNo, Version,
+    RepoPath, RunId, RunnerId, Seq, SuiteId, TokenId, TrainNo, Version,
 };
 
 use crate::fact::{AttemptKind, Candidate, Check, Purpose};
@@ -231,6 +231,9 @@ pub struct Lease {
     pub environment: String,
     /// When it ends.
     pub until: Millis,
+    /// The token that it was given to; any may speak for one that names none.
+    #[serde(default)]
+    pub token: Option<TokenId>,
 }
 
 /// One test run.
@@ -445,6 +448,14 @@ impl Lane {
     /// The entry, if it still stands at this version.
     pub(crate) fn entry_at(&mut self, change: &ChangeId, version: Version) -> Option<&mut Entry> {
         self.entries.get_mut(change).filter(|entry| entry.row.version == version)
+    }
+}
+
+impl Lease {
+    /// May the bearer of this token speak for it?
+    #[must_use]
+    pub fn is_of(&self, token: Option<&TokenId>) -> bool {
+        self.token.is_none() || self.token.as_ref() == token
     }
 }
 

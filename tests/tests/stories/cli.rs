@@ -55,6 +55,7 @@ fn every_command_prints_json_when_it_is_asked_to() -> Result<()> {
         (vec!["claim", "--release", "1"], ""),
         (vec!["token", "read,submit", "--fork", "ann"], "/id"),
         (vec!["runner", "--runs", "1", "--work", &work], "/ran"),
+        (vec!["logs"], ""),
         (vec!["show", &kept[..8]], "/history/0/text"),
         (vec!["log"], ""),
         (vec!["fsck", "--landings"], ""),

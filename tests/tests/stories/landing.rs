@@ -187,7 +187,7 @@ fn a_broken_change_is_sent_back_with_proof_and_the_others_land() -> Result<()> {
     ensure!(detail.status.stage == Stage::NeedsAuthor, "{:?}", detail.status);
     ensure!(detail.status.verdict == Some(Verdict::BrokenAlone), "{:?}", detail.status);
     let runs = detail.entry.context("no entry")?.runs;
-    let log = story.admin.run_log(&story.repo, runs.last().context("a verdict without runs")?)?;
+    let log = story.admin.run_log(&story.repo, runs.last().context("a verdict without runs")?, 0)?;
     ensure!(log.log.contains("the suite says"), "the log of the red run: {log:?}");
     Ok(())
 }

@@ -9,3 +9,4 @@ mod landing;
 mod large;
 mod offering;
 mod refusals;
+mod runner;

@@ -191,10 +191,7 @@ fn a_dead_runners_run_is_leased_again_and_its_late_report_is_evidence_only() {
     assert_eq!(second.run, first.run);
     assert!(second.lease > first.lease);
     assert!(matches!(yard.report(&first, "dead", red("x")), Err(Refusal::Stale { .. })));
-    assert!(matches!(
-        yard.feed(Input::Renewed { run: first.run.clone(), lease: first.lease }),
-        Err(Refusal::Stale { .. })
-    ));
+    assert!(matches!(yard.renew(&first, "dead"), Err(Refusal::Stale { .. })));
     assert!(yard.stored.iter().any(|fact| matches!(fact, crate::LaneFact::Late { .. })));
     yard.report(&second, "alive", green()).unwrap();
     yard.work();
@@ -223,11 +220,67 @@ fn a_renewed_lease_is_not_lost() {
     yard.submit("a");
     yard.work();
     let work = yard.lease("r1").unwrap();
+    yard.now = yard.now.plus(crate::limits::FIRST_LEASE_MS - 1);
+    yard.renew(&work, "r1").unwrap();
     for _ in 0..10 {
         yard.now = yard.now.plus(crate::limits::LEASE_MS - 1);
-        yard.feed(Input::Renewed { run: work.run.clone(), lease: work.lease }).unwrap();
+        yard.renew(&work, "r1").unwrap();
     }
     assert!(yard.lease("r2").is_none());
+    yard.report(&work, "r1", green()).unwrap();
+    yard.work();
+    assert_eq!(yard.landed(), ["a"]);
+}
+
+#[test]
+fn a_lease_is_short_until_its_first_renewal_and_renewals_that_say_nothing_new_are_not_stored() {
+    let mut yard = Yard::new(|_, _| green());
+    yard.submit("a");
+    yard.work();
+    let work = yard.lease("r1").unwrap();
+    assert_eq!(work.until, yard.now.plus(crate::limits::FIRST_LEASE_MS));
+    let first = yard.renew(&work, "r1").unwrap();
+    assert_eq!(first, crate::Answer::Until(yard.now.plus(crate::limits::LEASE_MS)));
+    let stored = yard.stored.len();
+    yard.now = yard.now.plus(5_000);
+    assert_eq!(yard.renew(&work, "r1").unwrap(), first);
+    assert_eq!(yard.stored.len(), stored);
+    yard.now = yard.now.plus(10_000);
+    assert_ne!(yard.renew(&work, "r1").unwrap(), first);
+    assert_eq!(yard.stored.len(), stored + 1);
+}
+
+#[test]
+fn a_lease_whose_answer_reached_nobody_is_given_again_after_the_short_time() {
+    let mut yard = Yard::new(|_, _| green());
+    yard.submit("a");
+    yard.work();
+    yard.lease("gone").unwrap();
+    let crate::Step::Rest { until: Some(until) } = yard.lane.next(&yard.world, yard.now) else {
+        panic!("the lane must wake by itself")
+    };
+    assert_eq!(until, yard.now.plus(crate::limits::FIRST_LEASE_MS));
+    yard.now = until;
+    yard.settle();
+    assert_eq!(yard.landed(), ["a"]);
+}
+
+#[test]
+fn only_the_token_that_a_lease_was_given_to_speaks_for_it() {
+    let mut yard = Yard::new(|_, _| green());
+    yard.submit("a");
+    yard.work();
+    let work = yard.lease("r1").unwrap();
+    let forbidden = |answer| matches!(answer, Err(Refusal::Forbidden { .. }));
+    assert!(forbidden(yard.renew(&work, "r2")));
+    let (run, lease, runner) = (work.run.clone(), work.lease, yard_common::RunnerId::new("r1").unwrap());
+    assert!(forbidden(yard.feed(Input::Renewed { run, lease, token: None })));
+    let signed = Yard::signed(&work, red("t"));
+    let token = Some(yard_common::TokenId::new("token-r2").unwrap());
+    assert!(forbidden(yard.feed(Input::Reported { signed, runner: runner.clone(), fault: None, token })));
+    let token = Some(yard_common::TokenId::new("token-r2").unwrap());
+    let asked = Input::LeaseAsked { runner, environment: "e".into(), token };
+    assert_eq!(yard.feed(asked).unwrap(), crate::Answer::Work(None), "its name alone gives no lease");
     yard.report(&work, "r1", green()).unwrap();
     yard.work();
     assert_eq!(yard.landed(), ["a"]);

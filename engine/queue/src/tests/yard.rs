@@ -490,7 +490,9 @@ impl Yard {
     }
 
     pub fn lease(&mut self, runner: &str) -> Option<Work> {
-        let input = Input::LeaseAsked { runner: RunnerId::new(runner).unwrap(), environment: "e".into() };
+        let token = Some(TokenId::new(format!("token-{runner}")).unwrap());
+        let runner = RunnerId::new(runner).unwrap();
+        let input = Input::LeaseAsked { runner, environment: "e".into(), token };
         match self.feed(input) {
             Ok(Answer::Work(work)) => work.map(|work| *work),
             other => panic!("{other:?}"),
@@ -512,8 +514,14 @@ impl Yard {
     }
 
     pub fn report(&mut self, work: &Work, runner: &str, result: RunResult) -> Result<Answer, Refusal> {
+        let token = Some(TokenId::new(format!("token-{runner}")).unwrap());
         let runner = RunnerId::new(runner).unwrap();
-        self.feed(Input::Reported { signed: Self::signed(work, result), runner, fault: None })
+        self.feed(Input::Reported { signed: Self::signed(work, result), runner, fault: None, token })
+    }
+
+    pub fn renew(&mut self, work: &Work, runner: &str) -> Result<Answer, Refusal> {
+        let token = Some(TokenId::new(format!("token-{runner}")).unwrap());
+        self.feed(Input::Renewed { run: work.run.clone(), lease: work.lease, token })
     }
 
     /// One runner takes one run to its end; false when there is none.
