@@ -9,15 +9,17 @@ use yard_common::landing::{AttemptId, LandRequest, PackRef};
 use yard_common::replay::Origin;
 use yard_common::submission::{RowEdit, Submission, Via};
 use yard_common::{
-    ChangeId, Epoch, FactNo, Fence, ForkName, IdempotencyKey, LaneName, Millis, ObjectId,
-    OwnerEpoch, PackKey, RefName, Refusal, RepoName, RepoPath, TokenId, Version,
+    ChangeId, Epoch, FactNo, Fence, ForkName, IdempotencyKey, LaneName, Millis, ObjectId, OwnerEpoch,
+    PackKey, RefName, Refusal, RepoName, RepoPath, TokenId, Version,
 };
 
 use crate::method;
 
+mod candidate;
 mod offered;
 mod upkeep;
 
+pub use candidate::StageCandidate;
 pub use offered::{CatalogueHeads, Heads, Offered, OfferedReply, Prepare, PrepareReply, WaitingHead};
 pub use upkeep::{CheckToken, Revoke, Sweep, SweepReply};
 
@@ -359,20 +361,6 @@ pub struct Contents {
     pub ids: Vec<ObjectId>,
 }
 method!(Contents, "contents", Vec<(ObjectId, Base64)>);
-
-/// Stages a candidate: its pack is served to runners as a hidden ref, and deleted unless it lands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StageCandidate {
-    /// The attempt.
-    pub attempt: AttemptId,
-    /// Its pack.
-    pub pack: IndexedPack,
-    /// Its tip.
-    pub tip: ObjectId,
-    /// Its commits.
-    pub commits: Vec<CommitInfo>,
-}
-method!(StageCandidate, "stage-candidate", ());
 
 /// Asks the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -376,6 +376,8 @@ impl<P: Platform> Lane<P> {
                 pack: wire::IndexedPack { pack: pack_ref.clone(), index },
                 tip,
                 commits,
+                changes: candidate.versions(),
+                for_ms: candidate.life_ms(),
             };
             point("lane.stage.before");
             self.calls.call(&self.source()?, &asked).await?;

@@ -244,7 +244,7 @@ impl<'a, S: Sql> SqlLedger<'a, S> {
         }
     }
 
-    fn live_claims(&self, now: Millis) -> Vec<Claim> {
+    pub(crate) fn live_claims(&self, now: Millis) -> Vec<Claim> {
         if self.read.borrow().claims.is_none() {
             let rows = self.rows(
                 "SELECT fence, until, json FROM claims WHERE ended = 0 AND until > ?1 ORDER BY fence",

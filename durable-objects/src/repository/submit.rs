@@ -10,6 +10,7 @@ use yard_common::submission::{Base, CommitNode, Submission};
 use yard_common::{ChangeId, Fact, Millis, ObjectId, Refusal};
 use yard_landing::accept::{Proposal, accept, answered};
 use yard_landing::base::{Bases, base_of_new, find_base};
+use yard_landing::claim::{of_train, renew};
 use yard_landing::decision::Stop;
 use yard_landing::{Decision, Ledger as _, SubmissionAnswer};
 use yard_wire::repository as wire;
@@ -268,11 +269,36 @@ impl<P: Platform> Repository<P> {
         Ok(found.collect::<Result<Vec<_>, SqlFault>>()?)
     }
 
+    /// Claims under which the candidate's changes were made hold for its test and landing: one that
+    /// ended meanwhile would let another fork in, whose claim then stops the tested train.
+    fn lengthen_claims(&self, asked: &wire::StageCandidate, now: Millis) -> Result<(), Refusal> {
+        let until = now.plus(asked.for_ms);
+        let ledger = self.ledger()?;
+        if ledger.live_claims(now).is_empty() {
+            return Ok(ledger.check()?);
+        }
+        let live = of_train(&ledger, &asked.changes, now);
+        ledger.check()?;
+        for fence in live {
+            let mut ledger = self.ledger()?;
+            let Ok(fact) = renew(&ledger, fence, until, now) else { continue };
+            let longer = matches!(&fact, Fact::Claimed { until, .. }
+                if ledger.claim(fence).is_some_and(|claim| claim.until < *until));
+            ledger.check()?;
+            if longer {
+                ledger.apply(fact, now);
+                self.save(ledger)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Stages a candidate under its hidden ref.
     pub(super) fn stage_candidate(&self, asked: &wire::StageCandidate, now: Millis) -> Result<(), Refusal> {
         self.parent_only()?;
         self.not_dead(&[&asked.pack.pack.key])?;
         crate::point("repository.candidate.before");
+        self.lengthen_claims(asked, now)?;
         self.put_pack(&asked.pack, "candidate", now)?;
         self.sql.run(
             "UPDATE packs SET attempt = ?2, lane = ?3, train = ?4 WHERE key = ?1 AND state = 'candidate'",

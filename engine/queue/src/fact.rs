@@ -120,6 +120,20 @@ impl Candidate {
         self.members.last().map_or((self.head, self.head_tree), |last| (last.commit, last.tree))
     }
 
+    /// The changes aboard.
+    #[must_use]
+    pub fn versions(&self) -> Vec<(ChangeId, Version)> {
+        self.members.iter().map(|member| (member.change.clone(), member.version)).collect()
+    }
+
+    /// How long it may take to its landing, in milliseconds: each check twice, for a red run is
+    /// repeated, and as long again for a runner to come.
+    #[must_use]
+    pub fn life_ms(&self) -> u64 {
+        let tests: u64 = self.checks.iter().map(|check| u64::from(check.timeout_seconds) * 1_000).sum();
+        tests.saturating_mul(2).saturating_add(crate::limits::LEASE_MS).saturating_mul(2)
+    }
+
     /// Commit and tree of the first `count` changes.
     #[must_use]
     pub fn prefix(&self, count: usize) -> (ObjectId, ObjectId) {

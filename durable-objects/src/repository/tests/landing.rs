@@ -6,7 +6,7 @@ use yard_wire::board::Events;
 use yard_wire::repository as wire;
 use yard_wire::token;
 
-use super::world::{World, key, name, path};
+use super::world::{World, fork, key, name, path};
 use crate::call::Calls as _;
 use crate::native::{Fails, block_on};
 use crate::sql::Sql as _;
@@ -328,4 +328,37 @@ fn a_changed_configuration_lands_only_when_an_admin_allowed_it_and_is_in_force_t
     world.call(&land).unwrap().unwrap();
     let Some(Fact::Landed { policy: Some(policy), .. }) = world.facts().pop() else { panic!() };
     assert_eq!(policy.config, Some(yard_git::hash(yard_git::Kind::Blob, config.as_bytes())));
+}
+
+#[test]
+fn a_claim_that_would_end_in_the_middle_of_a_test_lets_no_other_fork_in() {
+    let claim = |n: &str, who: &str| wire::Do {
+        key: key(n),
+        act: wire::Act::Claim { paths: vec![path("a")], for_ms: 10_000 },
+        fork: fork(who),
+        admin: false,
+        by: "t".into(),
+    };
+    for named in [true, false] {
+        let (mut world, _) = World::with(&[("a", "1")]);
+        world.call(&claim("k1", "agent-change-one")).unwrap();
+        world.submit("change-one", &[("a", Some("2"))]);
+        let (mut stage, land) = world.candidate(1, &["change-one"]);
+        if !named {
+            stage.changes.clear();
+        }
+        world.call(&stage).unwrap();
+        world.now = world.now.plus(300_000);
+        let other = world.call(&claim("k2", "agent-other"));
+        let landed = world.call(&land).unwrap();
+        if named {
+            assert!(matches!(other, Err(Refusal::Claimed { .. })), "{other:?}");
+            landed.unwrap();
+            world.now = world.now.plus(300_001);
+            world.call(&claim("k3", "agent-other")).unwrap();
+        } else {
+            other.unwrap();
+            assert!(matches!(landed, Err(Refusal::Fence { .. })), "{landed:?}");
+        }
+    }
 }

@@ -411,7 +411,9 @@ impl World {
             changes,
         };
         let infos = commits.iter().map(|commit| self.info(*commit)).collect();
-        let stage = wire::StageCandidate { attempt, pack, tip, commits: infos };
+        let aboard = request.changes.iter().map(|listed| (listed.change.clone(), listed.version)).collect();
+        let (commits, changes, for_ms) = (infos, aboard, 600_000);
+        let stage = wire::StageCandidate { attempt, pack, tip, commits, changes, for_ms };
         (stage, wire::Land { request, notes, notes_commit: self.info(notes_tip) })
     }
 
