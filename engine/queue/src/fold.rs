@@ -367,8 +367,8 @@ impl Lane {
 
     pub(crate) fn suspected(&mut self, train: TrainNo, index: usize, runs: &[RunId]) {
         let Some(attempt) = self.attempts.get(&train) else { return };
-        let with = attempt.aboard(index);
         let suspect = attempt.candidate.as_ref().and_then(|candidate| candidate.members.get(index)).cloned();
+        let with = attempt.nearest_first(index);
         self.cut(train, index);
         if index == 0 {
             self.close_attempt(train, "its first change is tried alone");

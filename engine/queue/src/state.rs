@@ -15,7 +15,7 @@ use yard_common::{
     RepoPath, RunId, RunnerId, Seq, SuiteId, TokenId, TrainNo, Version,
 };
 
-use crate::fact::{AttemptKind, Candidate, Check, Purpose};
+use crate::fact::{AttemptKind, Candidate, Check, Member, Purpose};
 use crate::replay::{Behind, Open, Spent};
 use crate::without::Without;
 
@@ -504,4 +504,29 @@ impl Attempt {
             .map(|member| member.change.clone())
             .collect()
     }
+
+    /// The changes before the one at `index`, those first that touch its paths, then those that touch
+    /// its directories, else in order: when it is red only together with them, likelier ones come first.
+    #[must_use]
+    pub fn nearest_first(&self, index: usize) -> Vec<ChangeId> {
+        let members = self.candidate.as_ref().map_or(&[][..], |candidate| &candidate.members);
+        let Some(suspect) = members.get(index) else { return self.aboard(index) };
+        let paths: BTreeSet<&[u8]> = suspect.edits.iter().map(|edit| edit.path.as_bytes()).collect();
+        let folders: BTreeSet<&[u8]> = paths.iter().map(|path| folder_of(path)).collect();
+        let far = |member: &Member| {
+            let mut touched = member.edits.iter().map(|edit| edit.path.as_bytes());
+            if touched.clone().any(|path| paths.contains(path)) {
+                return 0;
+            }
+            if touched.any(|path| folders.contains(folder_of(path))) { 1 } else { 2 }
+        };
+        let mut before: Vec<&Member> = members.iter().take(index).collect();
+        before.sort_by_key(|member| far(member));
+        before.into_iter().map(|member| member.change.clone()).collect()
+    }
+}
+
+fn folder_of(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    path.get(..end).unwrap_or_default()
 }

@@ -59,6 +59,33 @@ fn green_alone_but_red_with_one_that_landed_is_an_interaction_that_names_it() {
 }
 
 #[test]
+fn an_interaction_names_the_changes_of_the_same_paths_and_folders_first() {
+    let both = |content: &[yard_common::ChangeId]| has(content, "api") && has(content, "caller");
+    let mut yard = Yard::new(move |content, _| if both(content) { red("calls") } else { green() });
+    let touch = |yard: &mut Yard, name: &str, path: &str| {
+        let id = yard.submit(name);
+        let mut row = yard.rows[&id].clone();
+        row.edits[0].path = yard_common::RepoPath::new(path).unwrap();
+        yard.log.pop();
+        yard.rows.insert(id, row.clone());
+        yard.fact(yard_common::Fact::Submitted { row: Box::new(row), nodes: vec![] });
+    };
+    for (name, path) in [
+        ("docs", "README"),
+        ("near", "src/b.rs"),
+        ("far", "src/deep/c.rs"),
+        ("api", "src/a.rs"),
+        ("caller", "src/a.rs"),
+    ] {
+        touch(&mut yard, name, path);
+    }
+    yard.settle();
+    let stage = yard.stage(&change("caller"));
+    let Some(Verdict::Interaction { with }) = stage.verdict else { panic!("{stage:?}") };
+    assert_eq!(names(&with), ["api", "near", "docs", "far"]);
+}
+
+#[test]
 fn no_complete_run_together_is_held_and_is_no_interaction() {
     let both = |content: &[yard_common::ChangeId]| has(content, "rename") && has(content, "caller");
     let lost = || yard_common::landing::RunResult { complete: false, green: false, ran: 0, ..green() };

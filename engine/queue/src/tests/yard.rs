@@ -393,7 +393,7 @@ impl Yard {
                 version: row.version,
                 commit: self.commit(&content, &attempt.to_string()),
                 tree,
-                edits: vec![],
+                edits: row.edits.iter().map(edit).collect(),
                 list: None,
             });
         }
@@ -591,6 +591,11 @@ impl Yard {
         self.lane = lane;
         self.world = World { stale: true, ..World::default() };
     }
+}
+
+fn edit(row: &RowEdit) -> Edit {
+    let (path, theirs) = (row.path.clone(), row.theirs);
+    Edit { path, from: None, base: row.base, ours: row.base, theirs, result: theirs, how: How::Theirs }
 }
 
 fn pack(attempt: &AttemptId, kind: &str) -> PackRef {
