@@ -12,7 +12,7 @@ use yard_common::*;
 use yard_git::{Kind, MemoryObjects, RunningTree};
 use yard_merge::Rules;
 use yard_queue::assemble::{Assembly, Order, Passenger};
-use yard_queue::{Check, note};
+use yard_queue::{Candidate, Check, note};
 
 fn main() {
     let mut args = std::env::args().skip(1).map(|arg| arg.parse::<usize>().unwrap());
@@ -63,17 +63,8 @@ fn main() {
     let assembled = start.elapsed();
     let (candidate, pack) = (built.candidate.unwrap(), built.pack.unwrap());
     let start = Instant::now();
-    let landing = candidate.members.iter().map(|member| (member, &rows[&member.change])).collect();
-    let order = note::Order {
-        attempt,
-        notes: None,
-        landing,
-        runs: &[],
-        proofs: BTreeMap::new(),
-        now: Millis(1_700_000_000_000),
-    };
-    let notes = note::write(&objects, &order, PackKey::new("n").unwrap()).unwrap();
-    let noted = start.elapsed();
+    let notes = noted(&objects, &candidate, &rows, attempt);
+    let spent = start.elapsed();
     let rate = |time: std::time::Duration| changes as f64 / time.as_secs_f64();
     println!(
         "{} of {changes} changes on {files} files: assemble {:.0}/s ({:.1} ms, pack {} kB, {} objects); \
@@ -83,11 +74,23 @@ fn main() {
         assembled.as_secs_f64() * 1e3,
         pack.bytes / 1000,
         pack.objects,
-        rate(noted),
-        noted.as_secs_f64() * 1e3,
+        rate(spent),
+        spent.as_secs_f64() * 1e3,
         notes.pack.bytes / 1000,
-        rate(assembled + noted),
+        rate(assembled + spent),
     );
+}
+
+fn noted(
+    objects: &MemoryObjects,
+    candidate: &Candidate,
+    rows: &BTreeMap<ChangeId, Submission>,
+    attempt: AttemptId,
+) -> note::Notes {
+    let landing = candidate.members.iter().map(|member| (member, &rows[&member.change])).collect();
+    let (proofs, now) = (BTreeMap::new(), Millis(1_700_000_000_000));
+    let order = note::Order { attempt, notes: None, landing, runs: &[], proofs, now };
+    note::write(objects, &order, PackKey::new("n").unwrap()).unwrap()
 }
 
 fn row(
