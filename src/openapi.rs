@@ -8,6 +8,9 @@ fn parameters(route: &Route) -> Vec<Value> {
     let named = route.pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     named
         .map(|(name, _)| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .chain(crate::router::filters(route.endpoint).iter().map(|name| {
+            json!({ "name": name, "in": "query", "required": false, "schema": { "type": "string" } })
+        }))
         .chain((route.verb == crate::router::Verb::Post && !route.endpoint.is_git()).then(|| {
             json!({
                 "name": "Idempotency-Key", "in": "header", "required": true, "schema": { "type": "string" },

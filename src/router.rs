@@ -48,7 +48,8 @@ pub enum Endpoint {
     Claim,
     ReleaseClaim,
     Landings,
-    Records,
+    Log,
+    Timeline,
     LaneStatus,
     Lease,
     Renew,
@@ -109,6 +110,16 @@ pub struct Route {
     pub reply: &'static str,
     /// One sentence.
     pub what: &'static str,
+}
+
+/// What `?name=` may narrow an answer by.
+#[must_use]
+pub fn filters(endpoint: Endpoint) -> &'static [&'static str] {
+    match endpoint {
+        E::Log => &["agent", "path", "task", "verdict", "text", "since", "until", "before", "limit"],
+        E::Timeline => &["agent", "path", "change", "kind", "since", "until", "before", "limit"],
+        _ => &[],
+    }
 }
 
 const fn get(
@@ -214,7 +225,8 @@ pub const ROUTES: &[Route] = &[
     post("/api/repos/{repo}/claims", E::Claim, Submit, "NewClaim", "ClaimReply", "Leases paths."),
     delete("/api/repos/{repo}/claims/{fence}", E::ReleaseClaim, Submit, "Gives a claim back."),
     get("/api/repos/{repo}/landings", E::Landings, Read, "Facts", "Reads the landing log with its proofs."),
-    get("/api/repos/{repo}/records", E::Records, Read, "Records", "Searches landed changes."),
+    get("/api/repos/{repo}/log", E::Log, Read, "Records", "Searches landed changes, newest first."),
+    get("/api/repos/{repo}/timeline", E::Timeline, Read, "TimelineEvents", "Who did what when, newest first."),
     get(
         "/api/repos/{repo}/lanes/{lane}",
         E::LaneStatus,

@@ -12,7 +12,8 @@ use yard_common::fact::Fact;
 use yard_common::{FactNo, Fence, LaneName, Millis, RepoName, Version};
 use yard_wire::api::{
     Approval, ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
-    Reason, Record, RepoReply, RunLog, StatusReply, SubmitChanges, SubmitReply, TokenReply,
+    Reason, Record, RepoReply, RunLog, StatusReply, SubmitChanges, SubmitReply, TimelineEvent,
+    TokenReply,
 };
 use yard_wire::board::EventsReply;
 use yard_wire::lane::{Lease, Renew, Report, StatusReply as LaneStatus, Work};
@@ -368,7 +369,15 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn records(&self, repo: &RepoName, query: &str) -> Result<Vec<Record>, ClientError> {
-        self.get(&format!("/api/repos/{repo}/records?{query}"))
+        self.get(&format!("/api/repos/{repo}/log?{query}"))
+    }
+
+    /// Who did what when, from the index, newest first.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn timeline(&self, repo: &RepoName, query: &str) -> Result<Vec<TimelineEvent>, ClientError> {
+        self.get(&format!("/api/repos/{repo}/timeline?{query}"))
     }
 
     /// What a run printed from a place on.

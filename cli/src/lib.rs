@@ -8,5 +8,6 @@ pub mod junit;
 pub mod output;
 pub mod place;
 pub mod runner;
+pub mod when;
 
 pub use client::{Client, ClientError};

@@ -7,6 +7,7 @@ mod numbers;
 mod prefix;
 mod reads;
 mod repos;
+mod search;
 pub mod stage;
 pub(crate) mod submit;
 
@@ -326,7 +327,8 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
         E::ListChanges => reads::list_changes(event, call).await,
         E::ShowChange => reads::show_change(event, call).await,
         E::Landings => reads::landings(event, call).await,
-        E::Records => reads::records(event, call).await,
+        E::Log => search::log(event, call).await,
+        E::Timeline => search::timeline(event, call).await,
         E::CancelChange
         | E::HoldChange
         | E::ReleaseChange

@@ -69,6 +69,20 @@ async fn change<P: Platform>(
     one.map(Some).ok_or_else(|| Refusal::NotFound { kind: "change".into(), name: given.to_owned() })
 }
 
+/// The change that a filter names, by its id or its first characters.
+///
+/// # Errors
+/// As [`resolved`].
+pub(super) async fn named_change<P: Platform>(
+    event: &Event<P>,
+    call: &Call<'_>,
+    given: Option<&str>,
+) -> Result<Option<ChangeId>, Refusal> {
+    let Some(given) = given else { return Ok(None) };
+    let whole = change(event, call, given).await?;
+    Ok(Some(ChangeId::new(whole.unwrap_or_else(|| given.to_owned()))?))
+}
+
 /// Runs are known to their lane while they are new; a log is kept by the run's whole id.
 async fn run<P: Platform>(event: &Event<P>, call: &Call<'_>, given: &str) -> Result<Option<String>, Refusal> {
     let (repo, lane) = (call.repo()?, LaneName::new(names::DEFAULT_LANE)?);

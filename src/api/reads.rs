@@ -1,12 +1,12 @@
-//! What can be read of a repository: status, changes, landings, records.
+//! What can be read of a repository: status, changes, landings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use yard_common::edit_list::EditList;
 use yard_common::fact::Fact;
-use yard_common::{ChangeId, FactNo, ForkName, LaneName, Millis, Refusal, RepoName, Version};
-use yard_objects::{Blobs as _, Calls as _, Index as _, Row, SqlFault, Value};
-use yard_wire::api::{ChangeDetail, ChangeStatus, Record, StatusReply};
+use yard_common::{ChangeId, FactNo, LaneName, Millis, Refusal, RepoName};
+use yard_objects::{Blobs as _, Calls as _};
+use yard_wire::api::{ChangeDetail, ChangeStatus, StatusReply};
 use yard_wire::lane::{self, EntryView, Stage};
 use yard_wire::names::{self, Remote};
 use yard_wire::repository::{ChangeView, Changes, Facts, Pull, Sweep};
@@ -20,11 +20,11 @@ const OPEN_MAX: usize = 500;
 /// Changes, landings or records in one answer.
 const PAGE_MAX: u64 = 500;
 
-fn parent(repo: &RepoName) -> String {
+pub(super) fn parent(repo: &RepoName) -> String {
     names::repository(&Remote::parent(repo.clone()))
 }
 
-fn limit(call: &Call<'_>) -> Result<u32, Refusal> {
+pub(super) fn limit(call: &Call<'_>) -> Result<u32, Refusal> {
     let limit = call.ask.number("limit")?.unwrap_or(100).clamp(1, PAGE_MAX);
     Ok(u32::try_from(limit).unwrap_or(100))
 }
@@ -193,48 +193,4 @@ async fn whole<P: Platform>(
         }
     }
     Ok(())
-}
-
-pub(super) async fn records<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
-    let repo = call.repo()?;
-    let limit = limit(call)?;
-    let before = call.ask.number("before")?.map_or(Value::Null, Value::from);
-    let asked = |name: &str| call.ask.query(name).map_or(Value::Null, Value::from);
-    let params = [repo.as_str().into(), before, asked("agent"), asked("text"), limit.into()];
-    let rows = match event.platform.index().run(RECORDS, &params).await {
-        Ok(rows) => rows,
-        // Before the first landing the index has no table.
-        Err(fault) if fault.0.contains("no such table") => Vec::new(),
-        Err(fault) => {
-            yard_objects::points::log(&format!("index: {fault}"));
-            return Err(Refusal::Internal { during: "searching the index".into() });
-        }
-    };
-    let records = rows.iter().map(record).collect::<Result<Vec<Record>, _>>()?;
-    Ok(Answer::json(&records))
-}
-
-/// Landed changes, newest first; a parameter that is null asks for nothing.
-///
-/// A train has at most 500 changes, so `seq * 1000 + place` orders them all.
-const RECORDS: &str = "SELECT change, version, commit_id, fork, agent, title, task, attempt, seq, at, \
-    seq * 1000 + place FROM records WHERE repo = ?1 AND (?2 IS NULL OR seq * 1000 + place < ?2) \
-      AND (?3 IS NULL OR agent = ?3) \
-      AND (?4 IS NULL OR instr(lower(title || ' ' || task || ' ' || intent), lower(?4)) > 0) \
-    ORDER BY seq DESC, place DESC LIMIT ?5";
-
-fn record(row: &Row) -> Result<Record, SqlFault> {
-    Ok(Record {
-        change: row.parse(0, "change id")?,
-        version: Version(row.number(1)?),
-        commit: row.parse(2, "commit id")?,
-        fork: row.maybe_text(3)?.and_then(|name| ForkName::new(name).ok()),
-        agent: row.text(4)?.to_owned(),
-        title: row.text(5)?.to_owned(),
-        task: row.text(6)?.to_owned(),
-        attempt: row.text(7)?.to_owned(),
-        fact: FactNo(row.number(8)?),
-        at: Millis(row.number(9)?),
-        cursor: row.number(10)?,
-    })
 }

@@ -18,7 +18,8 @@
 //! | `POST /api/repos/{repo}/claims` | [`NewClaim`] | [`ClaimReply`] | submit |
 //! | `DELETE /api/repos/{repo}/claims/{fence}` | | `{}` | submit |
 //! | `GET /api/repos/{repo}/landings?after=&limit=` | | `Vec<(FactNo, Millis, Fact)>` | read |
-//! | `GET /api/repos/{repo}/records?before=&limit=&agent=&text=` | | `Vec<Record>` (from D1) | read |
+//! | `GET /api/repos/{repo}/log?FILTERS` | | `Vec<Record>`, newest first (from D1) | read |
+//! | `GET /api/repos/{repo}/timeline?FILTERS` | | `Vec<TimelineEvent>`, newest first (from D1) | read |
 //! | `POST /api/repos/{repo}/lanes/{lane}/{lease,renew,report}` | `wire::lane` types | theirs | run |
 //! | `GET /api/repos/{repo}/lanes/{lane}` | | `wire::lane::StatusReply` | read |
 //! | `GET /api/repos/{repo}/runs/{run}/log` | | [`RunLog`]; `?from=` goes on at its `next` | read |
@@ -29,16 +30,24 @@
 //! Acts on a change answer with its whole id. A repository or fork is made once: the same key gets the same
 //! answer, any other 409.
 //!
+//! Filters of the log: `agent`, `path` (that file, or all below that directory), `task` and `text` (somewhere in
+//! it, capitals alike), `verdict` (one that the change ever got), `since`, `until` (milliseconds), `before`
+//! (a cursor), `limit`. Of the timeline: `agent`, `path`, `change`, `kind`, `since`, `until`, `before`, `limit`.
+//!
 //! Every POST takes an `Idempotency-Key` header. Every error is a [`crate::problem::Problem`].
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use yard_common::bytes::Base64;
 use yard_common::fact::Fact;
 use yard_common::intent::Intent;
+use yard_common::replay::Cost;
 use yard_common::submission::{Mode, Submission};
 use yard_common::{
-    ChangeId, FactNo, Fence, ForkName, LeaseNo, Millis, ObjectId, RepoName, RepoPath, RunId, TokenId, Version,
+    ChangeId, FactNo, Fence, ForkName, LeaseNo, Millis, ObjectId, ReplayNo, RepoName, RepoPath, RunId, TokenId,
+    Version,
 };
 
 use crate::lane::{EntryView, Stage, Step, Verdict};
@@ -304,6 +313,44 @@ pub struct ClaimReply {
     pub fence: Fence,
 }
 
+/// A green run that proves a landing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvingRun {
+    /// The run.
+    pub run: RunId,
+    /// The tree that was tested.
+    pub tree: ObjectId,
+    /// Tests that ran.
+    pub ran: u32,
+    /// Tests that were skipped.
+    pub skipped: u32,
+}
+/// What proves a landing, in short; the four values of each path are in the landing log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Proof {
+    /// How many paths came about in which way: `theirs`, `same`, `clean merge`, `rule NAME`.
+    pub how: BTreeMap<String, u32>,
+    /// The runs.
+    pub runs: Vec<ProvingRun>,
+    /// What of the tip no run has tested, where something is: `paths`, `operations`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untested: Option<String>,
+}
+/// How a model redid what landed, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplaySummary {
+    /// The version that was reviewed.
+    pub reviewed: Version,
+    /// The replay's number in its lane.
+    pub replay: ReplayNo,
+    /// How the replayed diff differs from the reviewed one.
+    pub compared: String,
+    /// Lines that differ.
+    pub differing_lines: u32,
+    /// What it cost.
+    pub cost: Cost,
+}
+
 /// A landed change as the index (D1) keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -317,16 +364,55 @@ pub struct Record {
     pub fork: Option<ForkName>,
     /// The agent.
     pub agent: String,
+    /// The model that the agent ran on.
+    #[serde(default)]
+    pub model: String,
     /// First line of the intent.
     pub title: String,
     /// The task.
     pub task: String,
     /// Lane, train and attempt.
     pub attempt: String,
+    /// The paths that it changed, at most 64 kB of them.
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// What proves it.
+    #[serde(default)]
+    pub proof: Proof,
+    /// How a model redid it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplaySummary>,
     /// The fact that landed it.
     pub fact: FactNo,
     /// Its place in the index, larger is newer: `before=CURSOR` goes on after it.
     pub cursor: u64,
     /// When.
     pub at: Millis,
+}
+
+/// Who did what when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimelineEvent {
+    /// When.
+    pub at: Millis,
+    /// What: `submitted`, `landed`, `needs-author`, `testing`, `run`, `replaying`, `held`, `claimed`, ...
+    pub kind: String,
+    /// Who did it; empty where nobody in particular.
+    pub who: String,
+    /// The lane, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
+    /// The changes that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeId>,
+    /// The attempt, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<String>,
+    /// The run, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// One sentence.
+    pub text: String,
+    /// Its place: `before=CURSOR` goes on after it.
+    pub cursor: String,
 }

@@ -21,7 +21,7 @@ mod upkeep;
 
 pub use candidate::StageCandidate;
 pub use offered::{CatalogueHeads, Heads, Offered, OfferedReply, Prepare, PrepareReply, WaitingHead};
-pub use upkeep::{CheckToken, Revoke, Sweep, SweepReply};
+pub use upkeep::{CheckToken, Reindex, ReindexReply, Revoke, Sweep, SweepReply};
 
 /// A pack with its index, where that is small enough to travel inline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

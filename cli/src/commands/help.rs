@@ -54,7 +54,14 @@ out, unless --raw.";
 
 /// Of `yard log`.
 pub(super) const LOG: &str = "\
-Example: yard log -n 50 --agent ann --text parser";
+Examples: yard log -n 50 --agent ann --text parser; yard log --path src/parse --since 3d --verdict flaky
+The column proof says how many tests were green on the landed tree, and what was merged, put
+together by a rule, or redone by a model.";
+
+/// Of `yard timeline`.
+pub(super) const TIMELINE: &str = "\
+Examples: yard timeline --since 2h; yard timeline --change I3f9c; yard timeline --kind needs-author
+An agent's or a path's events are those about one change; those of whole trains: --change, --kind.";
 
 /// Of `yard show`.
 pub(super) const SHOW: &str = "\

@@ -13,6 +13,7 @@ mod rules;
 mod runner;
 mod show;
 mod status;
+mod timeline;
 mod token;
 
 use anyhow::Result;
@@ -52,6 +53,9 @@ pub enum Command {
     /// What a run printed, also while it runs; without a run: which runs there are
     #[command(after_help = help::LOGS)]
     Logs(logs::Args),
+    /// Who did what when, newest first
+    #[command(after_help = help::TIMELINE)]
+    Timeline(timeline::Args),
     /// One change: intent, versions, runs, and the proof of its landing; or the log of a run
     #[command(after_help = help::SHOW)]
     Show(show::Args),
@@ -136,6 +140,7 @@ pub fn run(yard: Yard) -> Result<()> {
         Command::Status(args) => status::run(&place, &args),
         Command::Log(args) => log::run(&place, &args),
         Command::Logs(args) => logs::run(&place, &args),
+        Command::Timeline(args) => timeline::run(&place, &args),
         Command::Show(args) => show::run(&place, &args),
         Command::Cancel(args) => act::change(&place, "cancel", &args),
         Command::Hold(args) => act::change(&place, "hold", &args),

@@ -1,9 +1,10 @@
-//! Effects: landed changes to the index, events to the board, packs to the sweep.
+//! Effects: the log to the index, events to the board, packs to the sweep.
 //!
 //! Each effect follows the facts by a cursor: what it has not been told yet is its outbox. A repeat is
 //! harmless: the index keeps the larger number, the board knows repeats by source and number.
 
-use serde::Serialize;
+use std::rc::Rc;
+
 use yard_common::{Fact, FactNo, Millis, Refusal};
 use yard_wire::board::{Event, Publish};
 use yard_wire::names;
@@ -12,9 +13,9 @@ use yard_wire::repository as wire;
 use super::{Platform, Repository};
 use crate::blobs::{Blobs as _, DELETE_KEYS_MAX};
 use crate::call::Calls as _;
-use crate::index::{Index as _, IndexFault};
+use crate::index::Writer;
 use crate::point;
-use crate::sql::{Row, Sql as _, SqlFault, Value, each_json};
+use crate::sql::{Sql as _, SqlFault, Value, each_json};
 
 /// How long effects are gathered before they go out, in milliseconds.
 const GATHER_MS: u64 = 250;
@@ -26,47 +27,10 @@ const SWEEP_MS: u64 = 3_600_000;
 const STAGED_MS_MAX: u64 = 3_600_000;
 /// A candidate that has not landed is gone after this, in milliseconds: assembly, test (6 h), landing.
 const CANDIDATE_MS_MAX: u64 = 8 * 3_600_000;
-/// One statement of the index, in bytes of its parameter.
-const INDEX_BYTES_MAX: usize = 900_000;
+/// Pages of facts that one alarm sends to the index: a rebuild goes on by the next.
+const INDEX_PAGES_MAX: usize = 20;
 /// Facts whose events go out in one call.
 const EVENTS_MAX: u64 = 1000;
-
-const RECORDS: &str = "CREATE TABLE IF NOT EXISTS records (repo TEXT NOT NULL, change TEXT NOT NULL,
-    version INTEGER NOT NULL, commit_id TEXT NOT NULL, fork TEXT, agent TEXT NOT NULL, model TEXT NOT NULL,
-    title TEXT NOT NULL, task TEXT NOT NULL, intent TEXT NOT NULL, attempt TEXT NOT NULL,
-    seq INTEGER NOT NULL, place INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (repo, change))";
-const RECORDS_BY_PLACE: &str = "CREATE INDEX IF NOT EXISTS records_place ON records (repo, seq, place)";
-const PUT_RECORDS: &str = "INSERT INTO records (repo, change, version, commit_id, fork, agent, model, title,
-      task, intent, attempt, seq, place, at)
-    SELECT ?2, json_extract(value, '$.change'), json_extract(value, '$.version'),
-      json_extract(value, '$.commit'), json_extract(value, '$.fork'), json_extract(value, '$.agent'),
-      json_extract(value, '$.model'), json_extract(value, '$.title'), json_extract(value, '$.task'),
-      json_extract(value, '$.intent'), json_extract(value, '$.attempt'), json_extract(value, '$.seq'),
-      json_extract(value, '$.place'), json_extract(value, '$.at')
-    FROM json_each(?1) WHERE true
-    ON CONFLICT (repo, change) DO UPDATE SET version = excluded.version, commit_id = excluded.commit_id,
-      fork = excluded.fork, agent = excluded.agent, model = excluded.model, title = excluded.title,
-      task = excluded.task, intent = excluded.intent, attempt = excluded.attempt, seq = excluded.seq,
-      place = excluded.place, at = excluded.at
-    WHERE excluded.seq > records.seq";
-
-/// A landed change as it goes to the index.
-#[derive(Serialize)]
-struct RecordRow {
-    change: String,
-    version: u64,
-    commit: String,
-    fork: Option<String>,
-    agent: String,
-    model: String,
-    title: String,
-    task: String,
-    intent: String,
-    attempt: String,
-    seq: u64,
-    place: usize,
-    at: u64,
-}
 
 impl<P: Platform> Repository<P> {
     fn cursor(&self, name: &str) -> Result<u64, Refusal> {
@@ -95,7 +59,7 @@ impl<P: Platform> Repository<P> {
         }
         let folded = scalars.folded.0;
         let parent = scalars.fork.is_none();
-        if parent && (self.cursor("cursor.index")? < folded || self.cursor("cursor.board")? < folded) {
+        if parent && (self.cursor(&index_cursor())? < folded || self.cursor("cursor.board")? < folded) {
             return Ok(Some(GATHER_MS));
         }
         let rows =
@@ -119,85 +83,46 @@ impl<P: Platform> Repository<P> {
         Ok(if failed { Some(RETRY_MS) } else { self.due()? })
     }
 
-    /// Landed changes go to the index, one statement for a train.
+    /// The log goes to the index: few statements for a page of facts.
     async fn to_index(&self) -> Result<(), Refusal> {
-        let repo = self.remote()?.repo;
-        loop {
-            let folded = self.scalars()?.folded.0;
-            let after = self.cursor("cursor.index")?;
-            let rows = self.sql.run(
-                "SELECT no, json FROM facts WHERE no > ?1 AND kind = 'landed' ORDER BY no LIMIT 1",
-                &[after.into()],
-            )?;
-            let Some(row) = rows.first() else {
-                return if folded > after { self.set_cursor("cursor.index", folded) } else { Ok(()) };
-            };
-            let no = row.number(0)?;
-            let records = self.records(no, row)?;
-            point("repository.index.before");
-            for text in bundles(&records) {
-                let params = [Value::Text(text), repo.as_str().into()];
-                self.put_records(&params).await.map_err(|fault| {
-                    crate::points::log(&format!("index: {fault}"));
-                    Refusal::Internal { during: "writing the index".into() }
-                })?;
+        let cursor = index_cursor();
+        for _ in 0..INDEX_PAGES_MAX {
+            let after = self.cursor(&cursor)?;
+            if after >= self.scalars()?.folded.0 {
+                return Ok(());
             }
+            let (bundle, upto) = self.projected(after).await?;
+            point("repository.index.before");
+            let writer = self.writer()?;
+            writer.put_all(&self.index, &bundle).await.map_err(|fault| {
+                crate::points::log(&format!("index: {fault}"));
+                Refusal::Internal { during: "writing the index".into() }
+            })?;
             point("repository.index.after");
-            self.set_cursor("cursor.index", no)?;
-        }
-    }
-
-    async fn put_records(&self, params: &[Value]) -> Result<(), IndexFault> {
-        if !self.indexed.get() {
-            self.index.run(RECORDS, &[]).await?;
-            self.index.run(RECORDS_BY_PLACE, &[]).await?;
-            self.indexed.set(true);
-        }
-        let done = self.index.run(PUT_RECORDS, params).await;
-        if done.is_err() {
-            // The table may not be there yet: the next try makes it first.
-            self.indexed.set(false);
-            self.index.run(RECORDS, &[]).await?;
-            self.index.run(RECORDS_BY_PLACE, &[]).await?;
-            self.indexed.set(true);
-            return self.index.run(PUT_RECORDS, params).await.map(|_| ());
+            // A rebuild that began meanwhile goes on from where it set the cursor.
+            if self.cursor(&cursor)? == after {
+                self.set_cursor(&cursor, upto)?;
+            }
         }
         Ok(())
     }
 
-    fn records(&self, no: u64, row: &Row) -> Result<Vec<RecordRow>, Refusal> {
-        let Fact::Landed { request, at, .. } = row.json(1)? else { return Ok(Vec::new()) };
-        let wanted = request.changes.iter().map(|listed| (&listed.change, listed.version));
-        let rows = each_json(
-            &self.sql,
-            "SELECT j.key, f.json FROM json_each(?1) AS j JOIN submissions AS s
-               ON s.change = json_extract(j.value, '$[0]') AND s.version = json_extract(j.value, '$[1]')
-             JOIN facts AS f ON f.no = s.fact ORDER BY j.key",
-            wanted,
-            &[],
-        )?;
-        let mut records = Vec::with_capacity(rows.len());
-        for row in rows {
-            let Fact::Submitted { row, .. } = row.json(1)? else { continue };
-            let found = request.changes.iter().enumerate().find(|(_, listed)| listed.change == row.change);
-            let Some((place, listed)) = found else { continue };
-            records.push(RecordRow {
-                change: row.change.to_string(),
-                version: row.version.0,
-                commit: listed.commit.to_string(),
-                fork: row.fork.as_ref().map(ToString::to_string),
-                agent: row.intent.agent.clone(),
-                model: row.intent.model.clone(),
-                title: row.intent.title.clone(),
-                task: row.intent.task.clone(),
-                intent: serde_json::to_string(&row.intent).unwrap_or_default(),
-                attempt: request.key.to_string(),
-                seq: no,
-                place,
-                at: at.0,
-            });
+    fn writer(&self) -> Result<Rc<Writer>, Refusal> {
+        let mut writer = self.writer.borrow_mut();
+        if let Some(writer) = &*writer {
+            return Ok(Rc::clone(writer));
         }
-        Ok(records)
+        Ok(Rc::clone(writer.insert(Rc::new(Writer::new(self.remote()?.repo.as_str())))))
+    }
+
+    /// How far the log has gone to the index; `restart` sends all of it once more.
+    pub(super) fn reindex(&self, asked: &wire::Reindex) -> Result<wire::ReindexReply, Refusal> {
+        self.parent_only()?;
+        let cursor = index_cursor();
+        if asked.restart {
+            self.set_cursor(&cursor, 0)?;
+        }
+        Ok(wire::ReindexReply { sent: self.cursor(&cursor)?, total: self.scalars()?.folded.0 })
     }
 
     /// Events go to the board, batched.
@@ -275,7 +200,7 @@ impl<P: Platform> Repository<P> {
         let outbox = match self.remote()?.fork {
             Some(_) => 0,
             None => {
-                let index = folded.saturating_sub(self.cursor("cursor.index")?);
+                let index = folded.saturating_sub(self.cursor(&index_cursor())?);
                 index.max(folded.saturating_sub(self.cursor("cursor.board")?))
             }
         };
@@ -286,21 +211,9 @@ impl<P: Platform> Repository<P> {
     }
 }
 
-/// JSON arrays of at most [`INDEX_BYTES_MAX`] bytes each.
-fn bundles(records: &[RecordRow]) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for record in records {
-        let text = serde_json::to_string(record).unwrap_or_default();
-        match out.last_mut() {
-            Some(last) if last.len() + text.len() < INDEX_BYTES_MAX => {
-                last.push(',');
-                last.push_str(&text);
-            }
-            _ => out.push(format!("[{text}")),
-        }
-    }
-    out.iter_mut().for_each(|bundle| bundle.push(']'));
-    out
+/// Where the cursor of the index is kept, for the form that its tables have.
+fn index_cursor() -> String {
+    format!("cursor.index.{}", crate::index::GENERATION)
 }
 
 /// What a fact tells those who look on; the events of one fact are numbered within it.

@@ -11,13 +11,15 @@ mod heads;
 mod land;
 mod ledger;
 mod lists;
+mod project;
 mod read;
 mod refs;
 mod store;
 mod submit;
 mod tables;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use yard_common::{Fact, FactNo, LaneName, Millis, PackKey, Refusal, TokenId};
 use yard_wire::names::{self, Remote};
@@ -25,7 +27,7 @@ use yard_wire::repository as wire;
 
 use crate::blobs::Blobs;
 use crate::call::{Calls, LocalFuture, Object, no_method, reply, request};
-use crate::index::Index;
+use crate::index::{Index, Writer};
 use crate::pack_set::{Budget, PackSet};
 use crate::sql::{Sql, Value};
 use ledger::SqlLedger;
@@ -52,7 +54,7 @@ pub struct Repository<P: Platform> {
     secret: String,
     packs: PackSet,
     scalars: RefCell<Option<Scalars>>,
-    indexed: Cell<bool>,
+    writer: RefCell<Option<Rc<Writer>>>,
 }
 
 /// The source name under which the own catalogue stands in the pack set.
@@ -69,7 +71,7 @@ impl<P: Platform> Repository<P> {
             secret,
             packs: PackSet::new(Budget::default()),
             scalars: RefCell::default(),
-            indexed: Cell::new(true),
+            writer: RefCell::default(),
         }
     }
 
@@ -216,6 +218,7 @@ impl<P: Platform> Repository<P> {
                 answer!(wire::CheckToken, |asked: wire::CheckToken| self.not_revoked(Some(&asked.token)))
             }
             "revoke" => answer!(wire::Revoke, |asked: wire::Revoke| self.revoke(&asked)),
+            "reindex" => answer!(wire::Reindex, |asked: wire::Reindex| self.reindex(&asked)),
             "sweep" => answer!(wire::Sweep, |_| self.sweep()),
             other => Err(no_method(other)),
         }

@@ -57,7 +57,8 @@ fn every_command_prints_json_when_it_is_asked_to() -> Result<()> {
         (vec!["runner", "--runs", "1", "--work", &work], "/ran"),
         (vec!["logs"], ""),
         (vec!["show", &kept[..8]], "/history/0/text"),
-        (vec!["log"], ""),
+        (vec!["log", "--agent", "ann", "--since", "1d"], ""),
+        (vec!["timeline", "--kind", "submitted"], "/0/changes/0"),
         (vec!["fsck", "--landings"], ""),
     ];
     let mut seen = BTreeSet::new();

@@ -33,3 +33,19 @@ pub struct SweepReply {
     pub staged: u64,
 }
 method!(Sweep, "sweep", SweepReply);
+
+/// How far the log has gone to the index; answered by lanes too, for their part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reindex {
+    /// All of it is to be sent once more.
+    pub restart: bool,
+}
+/// How far.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReindexReply {
+    /// The last that was sent.
+    pub sent: u64,
+    /// The last that there is.
+    pub total: u64,
+}
+method!(Reindex, "reindex", ReindexReply);
