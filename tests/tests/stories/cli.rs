@@ -59,6 +59,7 @@ fn every_command_prints_json_when_it_is_asked_to() -> Result<()> {
         (vec!["show", &kept[..8]], "/history/0/text"),
         (vec!["log", "--agent", "ann", "--since", "1d"], ""),
         (vec!["timeline", "--kind", "submitted"], "/0/changes/0"),
+        (vec!["rules", "test", "--rule", "sorted-lines", "--paths", "INDEX", "-n", "1"], ""),
         (vec!["fsck", "--landings"], ""),
     ];
     let mut seen = BTreeSet::new();
@@ -102,7 +103,7 @@ fn the_whole_story_of_a_change_is_told_in_order() -> Result<()> {
         })
     };
     let told = yard(&story, &["show", &cut(red.as_str())])?;
-    let parts = ["version 1 accepted", "attempt main-", "aboard", "red, 1 of 2 tests: "];
+    let parts = ["version 1 accepted", "attempt main/", "aboard", "red, 1 of 2 tests: "];
     ensure!(in_order(&told, &parts) && told.contains("sent back: red alone"), "{told}");
     ensure!(told.contains("end of the log of run"), "{told}");
     let told = yard(&story, &["show", &cut(late.as_str())])?;
