@@ -83,6 +83,15 @@ impl From<Refusal> for Stop {
 /// The settings as the environment has them, or what is wrong with them.
 pub type Configured = Result<Option<Settings>, String>;
 
+/// How long a replay may take: three rounds of the model with what is read and written around them.
+fn needs_ms(configured: &Configured) -> u64 {
+    let round = match configured {
+        Ok(Some(settings)) => settings.timeout_ms,
+        Ok(None) | Err(_) => 0,
+    };
+    round.saturating_mul(3).saturating_add(15_000)
+}
+
 /// Makes one replay; `age` is how long ago its message was sent, in milliseconds.
 pub async fn one<P: Platform, M: Models>(
     event: &Event<P>,
@@ -93,7 +102,8 @@ pub async fn one<P: Platform, M: Models>(
 ) -> Delivery {
     let lane = names::lane(&pointer.repo, &pointer.lane);
     let ReplayPointer { repo, lane: name, change, version, replay } = pointer.clone();
-    let ask = AskReplay { repo, lane: name, change, version, replay };
+    let for_ms = needs_ms(configured);
+    let ask = AskReplay { repo, lane: name, change, version, replay, for_ms };
     let job = match event.calls().call(&lane, &ask).await {
         Ok(Some(job)) => job,
         // Answered, given up, or withdrawn meanwhile.

@@ -10,7 +10,7 @@ use yard_git::pack::PackWriter;
 use yard_objects::call::LocalFuture;
 use yard_objects::native::block_on;
 use yard_objects::{Calls as _, Object};
-use yard_wire::repository::{Changes, ChangeView};
+use yard_wire::repository::{ChangeView, Changes};
 
 use super::*;
 use crate::api::{Admitted, admit};
@@ -198,7 +198,10 @@ fn an_answer_becomes_the_next_version_with_its_proof_and_cost() {
     let kept = world.event.platform.blobs.keys();
     assert!(kept.iter().any(|key| *key == format!("replayed/replays/{}.json", origin.prompt)), "{kept:?}");
     assert!(script.asked.borrow()[0].contains("limit = scale(10)"));
-    assert!(!script.asked.borrow()[0].contains(&world.main[0].to_string()), "no commit is named to the model");
+    assert!(
+        !script.asked.borrow()[0].contains(&world.main[0].to_string()),
+        "no commit is named to the model"
+    );
 }
 
 #[test]

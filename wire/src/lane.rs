@@ -276,6 +276,8 @@ pub struct AskReplay {
     pub version: Version,
     /// The replay's number.
     pub replay: ReplayNo,
+    /// How long whoever asks needs at most, in milliseconds; after that another is asked.
+    pub for_ms: u64,
 }
 /// A replay that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

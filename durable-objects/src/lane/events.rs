@@ -121,6 +121,7 @@ fn tell(brain: &Brain, fact: &LaneFact, told: &mut Vec<(&'static str, Option<Cha
         | LaneFact::Late { .. }
         | LaneFact::TriedWithout { .. }
         | LaneFact::ReplaysAsked { .. }
+        | LaneFact::ReplayTaken { .. }
         | LaneFact::ReplayLost { .. }
         | LaneFact::OnMain { .. }
         | LaneFact::Expiring { .. }

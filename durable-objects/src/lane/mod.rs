@@ -245,7 +245,7 @@ impl<P: Platform> Lane<P> {
             "lease" => reply::<wire::Lease>(&self.lease(&request(body)?, now)?),
             "renew" => reply::<wire::Renew>(&self.renew(request(body)?, now)?),
             "report" => reply::<wire::Report>(&self.report(request(body)?, now).await?),
-            "ask-replay" => reply::<wire::AskReplay>(&self.ask_replay(&request(body)?)?),
+            "ask-replay" => reply::<wire::AskReplay>(&self.ask_replay(&request(body)?, now)?),
             "end-replay" => reply::<wire::EndReplay>(&self.end_replay(request(body)?, now)?),
             "log" => reply::<wire::Log>(&self.read_log(&request(body)?)?),
             "status" => reply::<wire::Status>(&self.status(&request(body)?, now)?),

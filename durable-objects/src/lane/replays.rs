@@ -42,8 +42,21 @@ impl<P: Platform> Lane<P> {
     }
 
     /// What is to be done for a replay; `None` when it is not open any more, or main is not known yet.
-    pub(super) fn ask_replay(&self, asked: &wire::AskReplay) -> Result<Option<wire::ReplayJob>, Refusal> {
+    pub(super) fn ask_replay(
+        &self,
+        asked: &wire::AskReplay,
+        now: Millis,
+    ) -> Result<Option<wire::ReplayJob>, Refusal> {
         self.introduce(&asked.repo, &asked.lane)?;
+        let job = self.replay_job(asked)?;
+        if job.is_some() {
+            let (change, version, replay) = (asked.change.clone(), asked.version, asked.replay);
+            self.feed(Input::ReplayTaken { change, version, replay, for_ms: asked.for_ms }, now)?;
+        }
+        Ok(job)
+    }
+
+    fn replay_job(&self, asked: &wire::AskReplay) -> Result<Option<wire::ReplayJob>, Refusal> {
         self.with(|loaded| {
             let view = loaded.world.view.as_ref();
             let open = loaded.brain.replay_job(&asked.change, asked.version, asked.replay, view);

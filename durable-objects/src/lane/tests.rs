@@ -668,7 +668,7 @@ impl Yard {
 
     fn job(&self, pointer: &wire::ReplayPointer) -> Option<wire::ReplayJob> {
         let wire::ReplayPointer { repo, lane, change, version, replay } = pointer.clone();
-        self.call(&wire::AskReplay { repo, lane, change, version, replay }).unwrap()
+        self.call(&wire::AskReplay { repo, lane, change, version, replay, for_ms: 60_000 }).unwrap()
     }
 
     /// The consumer offers a next version with these files on main, then says so.

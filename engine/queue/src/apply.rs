@@ -43,6 +43,7 @@ impl Lane {
             LaneFact::TriedWithout { attempt, without, .. } => self.tried_without(attempt, without),
             LaneFact::ReplayBegan { .. }
             | LaneFact::ReplaysAsked { .. }
+            | LaneFact::ReplayTaken { .. }
             | LaneFact::ReplayLost { .. }
             | LaneFact::ReplayEnded { .. }
             | LaneFact::NotReplayed { .. } => self.apply_to_replay(fact),

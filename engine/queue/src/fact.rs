@@ -3,8 +3,8 @@
 //! Stored as JSON; fields are only ever added, with a default.
 
 use serde::{Deserialize, Serialize};
-use yard_common::edit_list::EditList;
 use yard_common::bytes::Base64;
+use yard_common::edit_list::EditList;
 use yard_common::fact::Terminal;
 use yard_common::landing::{AttemptId, Edit, PackRef, SignedRun};
 use yard_common::replay::{Cause, Cost, ReplayEnd};
@@ -465,6 +465,17 @@ pub enum LaneFact {
         replays: Vec<ReplayNo>,
         /// When.
         at: Millis,
+    },
+    /// A replay was taken up.
+    ReplayTaken {
+        /// The change.
+        change: ChangeId,
+        /// The version.
+        version: Version,
+        /// The replay.
+        replay: ReplayNo,
+        /// It counts as lost after this.
+        until: Millis,
     },
     /// A replay has no answer in time: it is put into the queue again.
     ReplayLost {

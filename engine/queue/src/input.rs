@@ -11,7 +11,7 @@ use yard_common::{
 };
 
 use crate::fact::{Aside, AttemptKind, Candidate, Check, KnownRow, LandAnswer, LaneFact};
-use crate::limits::{FIRST_LEASE_MS, LEASE_MS, LEASE_STEP_MS};
+use crate::limits::{FIRST_LEASE_MS, LEASE_MS, LEASE_STEP_MS, REPLAY_MS};
 use crate::state::{Attempt, Lane, Lease, Run, World};
 
 /// One thing that comes in.
@@ -113,6 +113,17 @@ pub enum Input {
     },
     /// Replays are in the queue.
     ReplaysAsked(Vec<ReplayNo>),
+    /// A replay is taken up.
+    ReplayTaken {
+        /// The change.
+        change: ChangeId,
+        /// The version.
+        version: Version,
+        /// The replay.
+        replay: ReplayNo,
+        /// How long it may take, in milliseconds; at most [`crate::limits::REPLAY_MS`].
+        for_ms: u64,
+    },
     /// A replay ended.
     ReplayEnded {
         /// The change.
@@ -281,6 +292,10 @@ impl Lane {
             }
             Input::ReplaysAsked(replays) => {
                 Ok((vec![LaneFact::ReplaysAsked { replays, at: now }], Answer::Done))
+            }
+            Input::ReplayTaken { change, version, replay, for_ms } => {
+                let until = now.plus(for_ms.min(REPLAY_MS));
+                Ok((vec![LaneFact::ReplayTaken { change, version, replay, until }], Answer::Done))
             }
             Input::ReplayEnded { change, version, replay, end, cost } => {
                 Ok((self.replay_ended(change, version, replay, end, cost, now), Answer::Done))

@@ -40,11 +40,15 @@ pub const CALL_RETRY_MS: u64 = 1_000;
 /// Paths of one landed change that are remembered, to name rivals: 1,000 landings with 100 paths of
 /// 50 bytes are 5 MB.
 pub const TOUCHED_PATHS_MAX: usize = 100;
-/// A replay without an answer is asked for again after this, in milliseconds: five attempts of a
-/// model with 60 s each and the waits between them.
+/// A message that nobody takes up is sent again after this, in milliseconds, doubled each time: a queue
+/// that works takes a second, one that is behind must not be filled further.
+pub const PICKUP_MS: u64 = 20_000;
+/// How often that is doubled: to 20 s x 64.
+pub const PICKUP_DOUBLINGS_MAX: u32 = 6;
+/// The longest that one who took up a replay may say it needs, in milliseconds.
 pub const REPLAY_MS: u64 = 600_000;
-/// How often one replay is put into the queue.
-pub const REPLAY_ASKS_MAX: u32 = 3;
+/// How often one replay is put into the queue: some 40 minutes of a queue that loses everything.
+pub const REPLAY_ASKS_MAX: u32 = 7;
 /// Changes that a model is shown as rivals, at most.
 pub const RIVALS_MAX: usize = 10;
 /// A change whose replay has collided again so often reserves its paths for the next one.

@@ -17,7 +17,9 @@ use yard_common::{ChangeId, Millis, ObjectId, ReplayNo, RepoPath, TrainNo, Versi
 
 use crate::choose::changes_config;
 use crate::fact::LaneFact;
-use crate::limits::{REPLAY_ASKS_MAX, REPLAY_MS, RESERVE_AFTER, RESERVE_MS, RIVALS_MAX};
+use crate::limits::{
+    PICKUP_DOUBLINGS_MAX, PICKUP_MS, REPLAY_ASKS_MAX, REPLAY_MS, RESERVE_AFTER, RESERVE_MS, RIVALS_MAX,
+};
 use crate::state::{Entry, Lane, Status, View, Why, World};
 
 /// Milliseconds of a day: budgets are by UTC day.
@@ -36,6 +38,9 @@ pub struct Open {
     pub asked: Option<Millis>,
     /// How often it was put there.
     pub asks: u32,
+    /// Whoever took it up needs until then.
+    #[serde(default)]
+    pub until: Option<Millis>,
     /// An early one has ended, prepared or not; it stays as the mark that it was tried.
     #[serde(default)]
     pub done: bool,
@@ -85,6 +90,15 @@ pub struct Job {
     pub rivals: Vec<ChangeId>,
     /// The answer is only prepared.
     pub early: bool,
+}
+
+impl Open {
+    /// When it counts as lost.
+    fn due(&self) -> Option<Millis> {
+        let asked = self.asked.filter(|_| !self.done)?;
+        let doubled = self.asks.saturating_sub(1).min(PICKUP_DOUBLINGS_MAX);
+        Some(self.until.unwrap_or(asked.plus(PICKUP_MS << doubled)))
+    }
 }
 
 impl Entry {
@@ -162,7 +176,7 @@ impl Lane {
 
     /// Replays whose answer did not come in time.
     fn overdue(&self, now: Millis) -> Vec<LaneFact> {
-        let late = |open: &Open| !open.done && open.asked.is_some_and(|asked| now.since(asked) >= REPLAY_MS);
+        let late = |open: &Open| open.due().is_some_and(|due| due <= now);
         let mut facts = Vec::new();
         for entry in self.entries.values() {
             let Some((open, early)) = entry.replay().filter(|(open, _)| late(open)) else { continue };
@@ -171,8 +185,7 @@ impl Lane {
                 facts.push(LaneFact::ReplayLost { change, version, replay: open.no });
                 continue;
             }
-            let seconds = REPLAY_MS / 1000;
-            let why = format!("no answer came, asked {} times, {seconds} s each", open.asks);
+            let why = format!("no answer came, asked {} times", open.asks);
             facts.push(LaneFact::ReplayEnded {
                 change,
                 version,
@@ -208,7 +221,7 @@ impl Lane {
 
     /// When an open replay is overdue.
     pub(crate) fn replays_due(&self) -> impl Iterator<Item = Millis> {
-        self.entries.values().filter_map(|entry| Some(entry.replay()?.0.asked?.plus(REPLAY_MS)))
+        self.entries.values().filter_map(|entry| entry.replay()?.0.due())
     }
 
     /// Replays that are to be put into the queue, at most 50.
@@ -285,8 +298,15 @@ impl Lane {
         match fact {
             LaneFact::ReplayBegan { change, version, replay, cause, early, at } => {
                 self.last_replay = self.last_replay.max(*replay);
-                let open =
-                    Open { no: *replay, cause: cause.clone(), since: *at, asked: None, asks: 0, done: false };
+                let open = Open {
+                    no: *replay,
+                    cause: cause.clone(),
+                    since: *at,
+                    asked: None,
+                    asks: 0,
+                    until: None,
+                    done: false,
+                };
                 let Some(entry) = self.entry_at(change, *version) else { return };
                 match (early, &mut entry.behind) {
                     (Some(train), Some(behind)) if behind.train == *train => behind.early = Some(open),
@@ -306,13 +326,18 @@ impl Lane {
                     if let Some(open) = entry.replay_mut()
                         && replays.contains(&open.no)
                     {
-                        (open.asked, open.asks) = (Some(*at), open.asks + 1);
+                        (open.asked, open.asks, open.until) = (Some(*at), open.asks + 1, None);
                     }
+                }
+            }
+            LaneFact::ReplayTaken { change, version, replay, until } => {
+                if let Some(open) = self.open_replay(change, *version, *replay) {
+                    open.until = Some(*until);
                 }
             }
             LaneFact::ReplayLost { change, version, replay } => {
                 if let Some(open) = self.open_replay(change, *version, *replay) {
-                    open.asked = None;
+                    (open.asked, open.until) = (None, None);
                 }
             }
             LaneFact::ReplayEnded { change, version, replay, end, cost, at } => {
@@ -377,7 +402,7 @@ impl Lane {
         }
         match end {
             // The version is in the repository's log: it comes with the next pull.
-            ReplayEnd::Proposed { .. } | ReplayEnd::Prepared => open.asked = Some(at),
+            ReplayEnd::Proposed { .. } | ReplayEnd::Prepared => open.until = Some(at.plus(REPLAY_MS)),
             ReplayEnd::Failed { why } => {
                 let why = Why::NotReplayed { needs: open.cause.clone(), why: why.clone() };
                 entry.status = Status::SentBack { why, at };

@@ -6,7 +6,7 @@ use yard_common::stage::{Stage, Verdict};
 use yard_common::{ChangeId, ReplayNo};
 
 use super::yard::*;
-use crate::limits::{REPLAY_ASKS_MAX, REPLAY_MS, RESERVE_MS};
+use crate::limits::{PICKUP_MS, REPLAY_ASKS_MAX, RESERVE_MS};
 use crate::replay::Pointer;
 
 fn has(content: &[ChangeId], name: &str) -> bool {
@@ -85,16 +85,38 @@ fn an_answer_under_another_number_has_no_effect_and_its_cost_counts() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_asked_for_again_and_then_given_up() {
+fn a_message_that_is_lost_is_sent_again_less_and_less_often_and_then_given_up() {
     let mut yard = collided();
     for asks in 1..=REPLAY_ASKS_MAX {
         assert_eq!(yard.asked.len(), asks as usize);
-        yard.now = yard.now.plus(REPLAY_MS);
+        let wait = PICKUP_MS << (asks - 1);
+        yard.now = yard.now.plus(wait - 1);
+        yard.feed(crate::Input::Tick).unwrap();
+        yard.settle();
+        assert_eq!(yard.asked.len(), asks as usize, "not before {wait} ms");
+        yard.now = yard.now.plus(1);
         yard.feed(crate::Input::Tick).unwrap();
         yard.settle();
     }
     assert_eq!(yard.asked.len(), REPLAY_ASKS_MAX as usize);
-    yard.assert_stage(&change("late"), Stage::NeedsAuthor, "no answer came, asked 3 times, 600 s each");
+    yard.assert_stage(&change("late"), Stage::NeedsAuthor, "no answer came, asked 7 times");
+}
+
+#[test]
+fn one_that_was_taken_up_has_the_time_that_it_asked_for() {
+    let mut yard = collided();
+    let pointer = yard.asked[0].clone();
+    let (change, version, replay) = (pointer.change.clone(), pointer.version, pointer.no);
+    yard.feed(crate::Input::ReplayTaken { change, version, replay, for_ms: 3 * PICKUP_MS }).unwrap();
+    for (ms, asked) in [(3 * PICKUP_MS - 1, 1), (1, 2)] {
+        yard.now = yard.now.plus(ms);
+        yard.feed(crate::Input::Tick).unwrap();
+        yard.settle();
+        assert_eq!(yard.asked.len(), asked);
+    }
+    yard.kill();
+    yard.settle();
+    assert_eq!(yard.asked.len(), 2);
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn ends(seed: u64, yard: &mut Yard, submitted: &[String]) {
     for name in submitted {
         yard.fact(Fact::HoldSet { change: change(name), reason: None, by: String::new() });
     }
-    for _ in 0..8 {
+    for _ in 0..16 {
         yard.now = yard.now.plus(crate::limits::CHURN_WAIT_MS);
         yard.feed(Input::Tick).unwrap();
         yard.settle();
