@@ -16,7 +16,7 @@ build-fast: setup ## the same without link-time optimisation and wasm-opt
 serve: build ## run the Worker at http://127.0.0.1:8787, state in .state
 	@node scripts/serve.mjs
 
-demo: build ## land the changes of a dozen agents; SEED=n varies it; the platform stays up
+demo: build ## land the changes of 19 agents, replays included; SEED=n varies it; the platform stays up
 	@scripts/demo
 
 test: build lint test-rust test-platform ## all tests

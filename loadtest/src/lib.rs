@@ -7,7 +7,9 @@ pub mod crew;
 pub mod figures;
 pub mod platform;
 pub mod sandbox;
+pub mod scripted;
 
 pub use crew::Crew;
 pub use platform::{Platform, Start};
 pub use sandbox::Sandbox;
+pub use scripted::Scripted;

@@ -1,7 +1,7 @@
 //! What the stories share: one platform for all of them, a repository of its own for each.
 
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -10,7 +10,8 @@ use yard_cli::runner::{Round, Runner};
 use yard_common::bytes::Base64;
 use yard_common::intent::Intent;
 use yard_common::{ChangeId, ForkName, LaneName, RepoName, RepoPath};
-use yard_loadtest::{Platform, Sandbox, Start};
+use yard_loadtest::scripted::{Act, task::Question};
+use yard_loadtest::{Platform, Sandbox, Scripted, Start};
 use yard_wire::api::{ApiChange, ApiEdit, ChangeStatus, NewFork, NewRepo, SubmitChanges, SubmitResult};
 use yard_wire::lane::Stage;
 use yard_wire::token::Scope;
@@ -31,23 +32,69 @@ pub const SUITE: &str = "n=0\necho the suite says something\n\
     for f in red*; do [ -e \"$f\" ] && echo \"<testcase name=\\\"$f\\\"><failure/></testcase>\" && n=1\ndone\n\
     echo '</testsuite></testsuites>'; } >report.xml\n[ $n = 0 ]\n";
 
-static PLATFORM: OnceLock<(Platform, PathBuf)> = OnceLock::new();
+static PLATFORM: OnceLock<Platform> = OnceLock::new();
+static WITH_MODEL: OnceLock<(Platform, Scripted)> = OnceLock::new();
+static ACTS: Mutex<BTreeMap<String, VecDeque<Act>>> = Mutex::new(BTreeMap::new());
 
-/// The platform that all stories share; it ends with the test process.
+/// How long the platform with a model waits for one answer, in seconds.
+pub const MODEL_TIMEOUT_SECONDS: u64 = 4;
+
+/// The platform that all stories share; it ends with the test process. It has no model.
 ///
 /// # Panics
 /// When it does not start.
 #[must_use]
 pub fn platform() -> &'static Platform {
-    let (platform, _) = PLATFORM.get_or_init(|| {
+    PLATFORM.get_or_init(|| start("", Vec::new()))
+}
+
+/// A platform with a scripted model, for the stories of replays.
+///
+/// # Panics
+/// When it does not start.
+#[must_use]
+pub fn with_model() -> &'static (Platform, Scripted) {
+    WITH_MODEL.get_or_init(|| {
         sweep_old_states();
-        let state = std::env::temp_dir().join(format!("{STATE_PREFIX}{}", std::process::id()));
-        match Platform::start(&Start::at(&state)) {
-            Ok(platform) => (platform, state),
+        let model = match Scripted::start(0, Duration::ZERO, false, act) {
+            Ok(model) => model,
             Err(error) => panic!("{error:#}"),
-        }
+        };
+        (start("-model", model.arguments(MODEL_TIMEOUT_SECONDS)), model)
+    })
+}
+
+fn start(name: &str, extra: Vec<String>) -> Platform {
+    sweep_old_states();
+    let state = std::env::temp_dir().join(format!("{STATE_PREFIX}{}{name}", std::process::id()));
+    let mut how = Start::at(&state);
+    how.extra = extra;
+    match Platform::start(&how) {
+        Ok(platform) => platform,
+        Err(error) => panic!("{error:#}"),
+    }
+}
+
+/// Says what the scripted model does with questions about a path: one after another, the last one for good.
+///
+/// # Panics
+/// When another story broke in the middle of saying so.
+#[allow(clippy::expect_used, reason = "as documented")]
+pub fn model_acts(path: &str, acts: &[Act]) {
+    ACTS.lock().expect("a story broke").insert(path.to_owned(), acts.iter().cloned().collect());
+}
+
+fn act(question: &Question) -> Act {
+    let Ok(mut acts) = ACTS.lock() else { return Act::Right };
+    let said = question.paths().iter().find_map(|path| {
+        let list = acts.get_mut(path)?;
+        if list.len() > 1 { list.pop_front() } else { list.front().cloned() }
     });
-    platform
+    said.unwrap_or(Act::Right)
+}
+
+fn platform_with_model() -> &'static Platform {
+    &with_model().0
 }
 
 const STATE_PREFIX: &str = "yard-stories-";
@@ -57,7 +104,7 @@ fn sweep_old_states() {
     for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let Some(pid) = name.strip_prefix(STATE_PREFIX)
-            && !std::path::Path::new("/proc").join(pid).exists()
+            && !std::path::Path::new("/proc").join(pid.trim_end_matches("-model")).exists()
         {
             let _ = std::fs::remove_dir_all(entry.path());
         }
@@ -77,7 +124,7 @@ pub struct Story {
     pub token: String,
     /// The folder with a git of its own.
     pub sandbox: Sandbox,
-    platform_token: fn(&RepoName, Option<&ForkName>, &[Scope]) -> Result<String>,
+    platform: fn() -> &'static Platform,
 }
 
 impl Story {
@@ -86,7 +133,11 @@ impl Story {
     /// # Errors
     /// When the platform refuses.
     pub fn empty(name: &str) -> Result<Self> {
-        let platform = platform();
+        Self::on(self::platform, name)
+    }
+
+    fn on(of: fn() -> &'static Platform, name: &str) -> Result<Self> {
+        let platform = of();
         let admin = platform.admin()?;
         let repo = RepoName::new(name)?;
         let made = admin.new_repo(&NewRepo { name: repo.clone(), default_branch: None })?;
@@ -96,7 +147,7 @@ impl Story {
             repo,
             token: made.token,
             sandbox: Sandbox::new()?,
-            platform_token: |repo, fork, scopes| self::platform().token(Some(repo), fork, scopes),
+            platform: of,
         })
     }
 
@@ -105,7 +156,19 @@ impl Story {
     /// # Errors
     /// When git or the platform refuses.
     pub fn with_files(name: &str, files: &[(&str, &str)]) -> Result<Self> {
-        let story = Self::empty(name)?;
+        Self::empty(name)?.filled(files)
+    }
+
+    /// As [`Story::with_files`], on the platform that has a scripted model.
+    ///
+    /// # Errors
+    /// When git or the platform refuses.
+    pub fn with_model(name: &str, files: &[(&str, &str)]) -> Result<Self> {
+        Self::on(platform_with_model, name)?.filled(files)
+    }
+
+    fn filled(self, files: &[(&str, &str)]) -> Result<Self> {
+        let story = self;
         story.sandbox.write("clone/.switchyard.toml", CONFIG)?;
         story.sandbox.write("clone/tests.sh", SUITE)?;
         story.sandbox.write("clone/.gitignore", "report.xml\n")?;
@@ -169,7 +232,7 @@ impl Story {
     /// # Errors
     /// Never in practice.
     pub fn token_for(&self, fork: Option<&ForkName>, scopes: &[Scope]) -> Result<String> {
-        (self.platform_token)(&self.repo, fork, scopes)
+        (self.platform)().token(Some(&self.repo), fork, scopes)
     }
 
     /// Commits files (`None` deletes) on `from` in `clone`, with a message; the commit's id.

@@ -14,10 +14,10 @@ use crate::project;
 /// What an agent was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Task {
-    /// Add a feature with its test and its line in the index: lands.
+    /// Add a feature with its test, its line in the index and its entry in the changelog: lands.
     Feature,
-    /// Change the greeting; two agents do, differently: one lands, one collides.
-    Greeting,
+    /// Add at a place where another agent adds too: one lands, the other collides and is replayed.
+    Place,
     /// Break a function that others' tests use: sent back, with the run that proves it.
     Break,
 }
@@ -58,6 +58,18 @@ pub struct Args {
     /// A number of its own
     #[arg(long)]
     number: u64,
+    /// Which place it adds to
+    #[arg(long, default_value_t = 0)]
+    place: usize,
+    /// The commit that it works from, instead of newest main
+    #[arg(long)]
+    base: Option<String>,
+}
+
+impl Args {
+    fn place(&self) -> Result<&'static project::Place> {
+        project::PLACES.get(self.place).context("there is no such place")
+    }
 }
 
 /// The edits of a task, by path, from what stands in the clone.
@@ -67,13 +79,13 @@ fn edits(args: &Args, read: impl Fn(&str) -> Result<String>) -> Result<BTreeMap<
         Task::Feature => {
             edits.extend(project::feature(&args.word, args.number));
             edits.insert("features.txt".to_owned(), project::index_with(&read("features.txt")?, &args.word));
+            let changelog = project::changelog_with(&read("CHANGELOG.md")?, &args.word);
+            edits.insert("CHANGELOG.md".to_owned(), changelog);
         }
-        Task::Greeting => {
-            let word = args.word.to_uppercase();
-            edits.insert(
-                "src/greeting.js".to_owned(),
-                format!("export const GREETING = \"{word} greets you\";\n"),
-            );
+        Task::Place => {
+            let place = args.place()?;
+            let text = place.with(&read(place.path)?, &args.word, args.number);
+            edits.extend([(place.path.to_owned(), text), place.test(&args.word, args.number)]);
         }
         Task::Break => {
             let text = read("src/text.js")?.replace("toUpperCase", "toLowerCase");
@@ -86,7 +98,7 @@ fn edits(args: &Args, read: impl Fn(&str) -> Result<String>) -> Result<BTreeMap<
 fn intent(args: &Args) -> Intent {
     let title = match args.task {
         Task::Feature => format!("Add the feature {}", args.word),
-        Task::Greeting => format!("Greet as {}", args.word),
+        Task::Place => format!("Add the {} {}", args.place().map_or("line", |place| place.what), args.word),
         Task::Break => "Tidy up titles".to_owned(),
     };
     Intent {
@@ -108,6 +120,9 @@ pub fn run(args: &Args) -> Result<()> {
     let token = Some(args.token.as_str());
     let parent = format!("{}/{}.git", args.url, args.repo);
     sandbox.git(".", token, &["clone", "-q", &parent, "clone"])?;
+    if let Some(base) = &args.base {
+        sandbox.git("clone", None, &["checkout", "-q", "--detach", base])?;
+    }
     let edits = edits(args, |path| {
         std::fs::read_to_string(sandbox.join("clone").join(path))
             .with_context(|| format!("{path} is missing"))

@@ -13,8 +13,10 @@ use yard_wire::api::{ChangeStatus, NewFork, NewRepo};
 use yard_wire::lane::Stage;
 use yard_wire::token::Scope;
 
+use crate::agent::Task;
+use crate::model::Model;
 use crate::plan::{self, Part};
-use crate::{check, project, watch};
+use crate::{check, project, replays, watch};
 
 /// Arguments of the demo.
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,7 @@ pub struct Args {
     #[arg(long, env = "SEED", default_value_t = 1)]
     seed: u64,
     /// How many agents
-    #[arg(long, default_value_t = 13)]
+    #[arg(long, default_value_t = 19)]
     agents: usize,
     /// Runners at once
     #[arg(long, default_value_t = 2)]
@@ -71,11 +73,13 @@ pub fn run(args: &Args) -> Result<()> {
     println!("seed {}", args.seed);
     let mut steps = Steps { began: Instant::now(), list: Vec::new() };
     let state = state_folder()?;
+    let model = Model::start(&state, args.seed)?;
     let mut start = Start::at(&state);
     start.port = args.port;
     start.tied = args.stop;
+    start.extra = model.arguments();
     let platform = Platform::start(&start)?;
-    steps.done(&format!("platform up at {}", platform.url()));
+    steps.done(&format!("platform up at {}, {}", platform.url(), model.said()));
 
     let repo = RepoName::new("harbour")?;
     let sandbox = Sandbox::new()?;
@@ -85,7 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
 
     let parts = plan::parts(args.agents, args.seed);
     let runners = Crew(start_runners(&platform, &repo, &sandbox, args.runners)?);
-    let mut agents = start_agents(&platform, &client, &repo, &parts)?;
+    let mut agents = start_agents(&platform, &client, (&repo, &base), &parts)?;
     let waiter = std::thread::spawn(move || collect(&mut agents));
     let changes = watch::until_settled(&client, &repo, parts.len())?;
     let offered = waiter.join().map_err(|_| anyhow::anyhow!("an agent's watcher broke"))?;
@@ -100,10 +104,13 @@ pub fn run(args: &Args) -> Result<()> {
         parts: &parts,
         changes: &changes,
         sandbox: &sandbox,
+        model: &model,
     })?;
     steps.done("outcome checked with git alone");
 
-    report(&sandbox, &changes, &steps.list)?;
+    report(&sandbox, &changes)?;
+    replays::report(&client, &repo, &changes)?;
+    times(&steps.list);
     if args.stop {
         return platform.stop();
     }
@@ -177,7 +184,7 @@ fn start_runners(
 fn start_agents(
     platform: &Platform,
     client: &Client,
-    repo: &RepoName,
+    (repo, base): (&RepoName, &str),
     parts: &[Part],
 ) -> Result<Vec<(String, Child)>> {
     let mut order: Vec<&Part> = parts.iter().collect();
@@ -191,6 +198,10 @@ fn start_agents(
         command.args(["agent", "--url", platform.url(), "--repo", repo.as_str(), "--fork", &part.fork]);
         command.args(["--task", value(&part.task).as_str(), "--via", value(&part.via).as_str()]);
         command.args(["--word", part.word, "--number", &part.number.to_string()]);
+        if part.task == Task::Place {
+            // From one commit, so that the two of a place collide whoever is faster.
+            command.args(["--place", &part.place.to_string(), "--base", base]);
+        }
         command
             .env("YARD_TOKEN", &fork.token)
             .stdin(Stdio::null())
@@ -216,7 +227,7 @@ fn collect(agents: &mut Vec<(String, Child)>) -> Result<()> {
     Ok(())
 }
 
-fn report(sandbox: &Sandbox, changes: &[ChangeStatus], steps: &[(String, f64)]) -> Result<()> {
+fn report(sandbox: &Sandbox, changes: &[ChangeStatus]) -> Result<()> {
     println!("\nmain, newest first, with the intent of each landed change:\n");
     let log = sandbox.git(
         "check",
@@ -241,8 +252,11 @@ fn report(sandbox: &Sandbox, changes: &[ChangeStatus], steps: &[(String, f64)]) 
         })
         .collect();
     print!("{}", output::table(&["agent", "change", "stage", "why"], &rows));
+    Ok(())
+}
+
+fn times(steps: &[(String, f64)]) {
     let rows: Vec<Vec<String>> =
         steps.iter().map(|(name, s)| vec![name.clone(), format!("{s:.1}")]).collect();
     print!("\n{}", output::table(&["step", "seconds"], &rows));
-    Ok(())
 }

@@ -9,4 +9,6 @@ mod landing;
 mod large;
 mod offering;
 mod refusals;
+mod replays;
+mod rules;
 mod runner;
