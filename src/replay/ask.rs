@@ -18,6 +18,8 @@ pub struct Asked {
     pub replayed: Replayed,
     /// The name under which question and answer are kept.
     pub hash: String,
+    /// What answers that were at hand cost when they were given: by an early replay, or a lost delivery.
+    pub before: Cost,
 }
 
 impl<P: Platform, M: Models> Replay<'_, P, M> {
@@ -29,12 +31,20 @@ impl<P: Platform, M: Models> Replay<'_, P, M> {
         mut prompt: Prompt,
         cost: &mut Cost,
     ) -> Result<Asked, Stop> {
-        let mut round = 0;
+        let (mut round, mut before) = (0, Cost::default());
         loop {
             let hash = settings.answer_key(&prompt);
-            let answer = self.answer(settings, &prompt, (&hash, spent_before), cost).await?;
+            let answer = match self.at_hand(&hash).await {
+                Some(kept) => {
+                    cost.model.clone_from(&kept.answer.model);
+                    add(&mut before, spent(&kept.cost));
+                    before.calls += kept.cost.calls;
+                    kept.answer
+                }
+                None => self.answer(settings, &prompt, (&hash, spent_before), cost).await?,
+            };
             let bad = match answer::read(&brief.files, &prompt.partly, &answer.text) {
-                Ok(replayed) => return Ok(Asked { replayed, hash }),
+                Ok(replayed) => return Ok(Asked { replayed, hash, before }),
                 Err(bad) => bad,
             };
             if !provider::asks_again(&bad, round) {
@@ -53,21 +63,21 @@ impl<P: Platform, M: Models> Replay<'_, P, M> {
         (hash, spent_before): (&str, Spent),
         cost: &mut Cost,
     ) -> Result<Answer, Stop> {
-        let key = kept::key(&self.pointer.repo, hash);
-        let blobs = self.event.platform.blobs();
-        if let Some(answer) = Kept::find(blobs, &key).await {
-            cost.model.clone_from(&answer.model);
-            return Ok(answer);
-        }
         self.afford(settings, prompt, spent_before.plus(spent(cost)), spent(cost))?;
+        let calls_before = cost.calls;
         let answer = self.calls(settings, prompt, cost).await?;
         let price = settings.prices.of(answer.tokens_in, answer.tokens_out);
-        let mut one = Cost { model: answer.model.clone(), calls: 1, ..Cost::default() };
+        let mut one = Cost { model: answer.model.clone(), calls: cost.calls - calls_before, ..Cost::default() };
         add(&mut one, price);
         add(cost, price);
         cost.model.clone_from(&answer.model);
-        Kept::new(prompt, answer.clone(), one).keep(blobs, &key).await;
+        let key = kept::key(&self.pointer.repo, hash);
+        Kept::new(prompt, answer.clone(), one).keep(self.event.platform.blobs(), &key).await;
         Ok(answer)
+    }
+
+    async fn at_hand(&self, hash: &str) -> Option<Kept> {
+        Kept::find(self.event.platform.blobs(), &kept::key(&self.pointer.repo, hash)).await
     }
 
     /// The repository's own limit of a day and the platform's: the smaller counts.
@@ -128,6 +138,14 @@ impl<P: Platform, M: Models> Replay<'_, P, M> {
 /// A cost as a sum.
 pub(super) fn spent(cost: &Cost) -> Spent {
     Spent { tokens_in: cost.tokens_in, tokens_out: cost.tokens_out, micro_usd: cost.micro_usd }
+}
+
+/// Two costs together; the model is the first one's.
+pub(super) fn both(cost: &Cost, before: &Cost) -> Cost {
+    let mut sum = cost.clone();
+    add(&mut sum, spent(before));
+    sum.calls += before.calls;
+    sum
 }
 
 fn add(cost: &mut Cost, spent: Spent) {

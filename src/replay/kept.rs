@@ -39,9 +39,9 @@ impl Kept {
     }
 
     /// The answer that was given before, if any; one that cannot be read is asked for again.
-    pub async fn find(blobs: &impl Blobs, key: &str) -> Option<Answer> {
+    pub async fn find(blobs: &impl Blobs, key: &str) -> Option<Self> {
         let bytes = blobs.get(key).await.ok().flatten()?;
-        serde_json::from_slice::<Self>(&bytes).ok().map(|kept| kept.answer)
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// Keeps it; losing it costs one more call.

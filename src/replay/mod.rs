@@ -160,7 +160,9 @@ impl<P: Platform, M: Models> Replay<'_, P, M> {
         let proof = proof::of(&gathered.brief.files, files);
         let key = format!("replay-{}-{}-{}", self.pointer.lane, self.pointer.change, self.pointer.replay.0);
         let key = IdempotencyKey::new(key).map_err(|bad| Stop::Failed(bad.to_string()))?;
-        let origin = gathered.origin(self.pointer, self.job, &proof, &asked.hash, cost);
+        // The record says what the version cost, whenever that was paid; the lane counts each payment once.
+        let whole = ask::both(cost, &asked.before);
+        let origin = gathered.origin(self.pointer, self.job, &proof, &asked.hash, &whole);
         for left in (0..TRIES).rev() {
             match propose::propose(self, &mut gathered, files, &key, &origin).await {
                 Err(Refusal::Raced) if left > 0 => {}

@@ -37,7 +37,8 @@ pub struct Cost {
     pub tokens_out: u64,
     /// The price in millionths of a US dollar, by the platform's configured prices.
     pub micro_usd: u64,
-    /// Calls of the model; 0 when the answer was at hand already.
+    /// Calls of the model. At the end of a replay, 0 when the answer was at hand already; on a version, all that
+    /// its answer took.
     pub calls: u32,
 }
 

@@ -62,19 +62,15 @@ fn by_rule(detail: &ChangeDetail, rules: &mut BTreeMap<String, usize>) {
 /// A change that a model redid, or was to.
 fn by_model(detail: &ChangeDetail) -> Option<Vec<String>> {
     let status = &detail.status;
-    let asked = detail.history.iter().filter(|step| step.kind == "replay").count();
+    let asked = detail.history.iter().find(|step| step.kind == "replay");
     let landed = status.stage == Stage::Landed;
     let outcome =
         if landed { paint(Colour::Green, "landed") } else { paint(Colour::Red, "back to its author") };
     let Some(origin) = &detail.row.replay else {
-        let refused = asked > 0 && !landed;
-        let row =
-            || vec![status.title.clone(), "model".into(), outcome, status.reason.clone(), "see above".into()];
-        return refused.then(row);
+        return (asked.is_some() && !landed).then(|| refused(detail, outcome));
     };
     let cost = &origin.cost;
     let how = match cost.calls {
-        0 => format!("model {}, answer prepared early", cost.model),
         1 => format!("model {}, 1 call", cost.model),
         calls => format!("model {}, {calls} calls", cost.model),
     };
@@ -84,4 +80,16 @@ fn by_model(detail: &ChangeDetail) -> Option<Vec<String>> {
     let dollars = cost.micro_usd as f64 / 1e6;
     let price = format!("{} + {} tokens, ${dollars:.4}", cost.tokens_in, cost.tokens_out);
     Some(vec![status.title.clone(), how, outcome, why, price])
+}
+
+/// The row of a replay that ended without a version: its history says why, and what it cost.
+fn refused(detail: &ChangeDetail, outcome: String) -> Vec<String> {
+    let told = detail.history.iter().rev().find(|step| step.kind == "replay");
+    let text = told.map(|step| step.text.as_str()).unwrap_or_default();
+    let (cost, why) = text
+        .split_once('(')
+        .and_then(|(_, rest)| rest.split_once("): "))
+        .unwrap_or(("", detail.status.reason.as_str()));
+    let cost = cost.split_once(", ").map_or(cost, |(_, tokens)| tokens);
+    vec![detail.status.title.clone(), "model".into(), outcome, why.to_owned(), cost.to_owned()]
 }
