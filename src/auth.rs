@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use yard_common::{ForkName, Millis, Refusal, RepoName, TokenId};
+use yard_wire::board::TOKEN_PROTOCOL;
 use yard_wire::token::{self, Claims, Scope};
 
 use crate::router::Need;
@@ -89,6 +90,13 @@ pub fn token_of(header: Option<&str>) -> Result<String, Refusal> {
     let (user, password) = text.split_once(':').ok_or_else(unreadable)?;
     // git asks for a user name first: a token given there, with no password, is meant.
     Ok(if password.is_empty() { user.to_owned() } else { password.to_owned() })
+}
+
+/// The `Authorization` header that a socket's offered protocols stand for, where they carry a token.
+#[must_use]
+pub fn offered_token(protocols: &str) -> Option<String> {
+    let token = protocols.split(',').find_map(|protocol| protocol.trim().strip_prefix(TOKEN_PROTOCOL))?;
+    Some(format!("Bearer {token}"))
 }
 
 /// Checks the token against a route's need.

@@ -5,6 +5,20 @@ use yard_wire::problem::{self, Problem};
 
 use crate::router::Verb;
 
+/// Headers of the board's files: scripts and styles from here alone, no frame around them, no referrer.
+pub const PAGE_HEADERS: [(&str, &str); 6] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+];
+
 /// An answer that is whole in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {

@@ -36,6 +36,7 @@ pub enum Endpoint {
     SubmitChanges,
     ListChanges,
     ShowChange,
+    DiffChange,
     CancelChange,
     HoldChange,
     ReleaseChange,
@@ -171,6 +172,13 @@ pub const ROUTES: &[Route] = &[
     ),
     get("/api/repos/{repo}/changes", E::ListChanges, Read, "ChangeStatuses", "Lists changes, newest first."),
     get("/api/repos/{repo}/changes/{change}", E::ShowChange, Read, "ChangeDetail", "Shows a change, whole."),
+    get(
+        "/api/repos/{repo}/changes/{change}/diff",
+        E::DiffChange,
+        Read,
+        "ChangeDiff",
+        "Shows a version's edits.",
+    ),
     post(
         "/api/repos/{repo}/changes/{change}/cancel",
         E::CancelChange,

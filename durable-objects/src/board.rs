@@ -94,8 +94,12 @@ impl<S: Sql> Board<S> {
     /// [`Refusal::Internal`] when the tables fail.
     pub fn events(&self, asked: &wire::Events) -> Result<wire::EventsReply, Refusal> {
         self.prepare()?;
-        let events = self.read(asked.after, EVENTS_MAX)?;
-        let next = events.last().map_or(asked.after, |(cursor, _)| *cursor);
+        let after = match asked.last {
+            Some(last) => asked.after.max(self.newest()?.saturating_sub(last.min(EVENTS_MAX))),
+            None => asked.after,
+        };
+        let events = self.read(after, EVENTS_MAX)?;
+        let next = events.last().map_or(after, |(cursor, _)| *cursor);
         Ok(wire::EventsReply { events, next })
     }
 }
@@ -146,8 +150,22 @@ mod tests {
         let more = wire::Publish { events: vec![event("a", 2), event("a", 3)] };
         let news = board.publish(&more).unwrap();
         assert_eq!((news.len(), news[0].1.number), (1, 3));
-        let page = board.events(&wire::Events { after: 0 }).unwrap();
+        let page = board.events(&wire::Events { after: 0, last: None }).unwrap();
         assert_eq!((page.events.len(), page.next), (4, news[0].0));
-        assert!(board.events(&wire::Events { after: page.next }).unwrap().events.is_empty());
+        assert!(board.events(&wire::Events { after: page.next, last: None }).unwrap().events.is_empty());
+    }
+
+    #[test]
+    fn who_looks_on_begins_with_the_newest() {
+        let board = Board::new(NativeSql::new().unwrap());
+        let ask = |after, last| board.events(&wire::Events { after, last: Some(last) }).unwrap();
+        assert_eq!((ask(0, 2).events.len(), ask(0, 2).next), (0, 0));
+        let all = wire::Publish { events: (1..=5).map(|number| event("a", number)).collect() };
+        let newest = board.publish(&all).unwrap().last().unwrap().0;
+        let told = ask(0, 2);
+        let numbers: Vec<u64> = told.events.iter().map(|(_, event)| event.number).collect();
+        assert_eq!((numbers, told.next), (vec![4, 5], newest));
+        assert_eq!((ask(0, 0).events.len(), ask(0, 0).next), (0, newest));
+        assert_eq!(ask(newest - 1, 4).events.len(), 1, "a cursor still counts");
     }
 }

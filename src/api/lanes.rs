@@ -113,7 +113,8 @@ fn shown(run: RunId, from: u64, found: &lane::LogReply) -> RunLog {
 
 pub(super) async fn events<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
     let after = call.ask.number("after")?.unwrap_or(0);
-    let reply = event.calls().call(&names::board(&call.repo()?), &board::Events { after }).await?;
+    let ask = board::Events { after, last: call.ask.number("last")? };
+    let reply = event.calls().call(&names::board(&call.repo()?), &ask).await?;
     Ok(Answer::json(&reply))
 }
 

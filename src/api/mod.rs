@@ -1,6 +1,7 @@
 //! The JSON API: one function an endpoint, over whatever carries the calls.
 
 mod changes;
+mod diff;
 mod history;
 mod lanes;
 mod numbers;
@@ -272,7 +273,12 @@ pub fn admit<'a>(secret: &[u8], now: Millis, ask: &'a Ask) -> Admitted<'a> {
             let during = "checking a token (SWITCHYARD_SECRET is not set: set it and start again)";
             return Err(Refusal::Internal { during: during.into() });
         }
-        auth::check(secret, ask.header("authorization"), route.need, repo.as_ref(), now)
+        let offered = match route.endpoint {
+            Endpoint::Events => ask.header("sec-websocket-protocol").and_then(auth::offered_token),
+            _ => None,
+        };
+        let header = ask.header("authorization").or(offered.as_deref());
+        auth::check(secret, header, route.need, repo.as_ref(), now)
     });
     match checked {
         Ok(bearer) => Admitted::Call(Call { ask, route, parts, bearer }),
@@ -301,7 +307,10 @@ pub async fn answer<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Answer {
 }
 
 /// Asks the repository whether the token is revoked, where what follows does not ask by itself.
-async fn not_revoked<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<(), Refusal> {
+///
+/// # Errors
+/// [`Refusal::Unauthenticated`] when it is.
+pub async fn not_revoked<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<(), Refusal> {
     let asks_itself = matches!(call.route.endpoint, Endpoint::SubmitChanges | Endpoint::CreateFork);
     let (Some(bearer), Some(repo), false) = (&call.bearer, repo_of(&call.parts)?, asks_itself) else {
         return Ok(());
@@ -326,6 +335,7 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
         E::SubmitChanges => submit::submit(event, call).await,
         E::ListChanges => reads::list_changes(event, call).await,
         E::ShowChange => reads::show_change(event, call).await,
+        E::DiffChange => diff::diff(event, call).await,
         E::Landings => reads::landings(event, call).await,
         E::Log => search::log(event, call).await,
         E::Timeline => search::timeline(event, call).await,

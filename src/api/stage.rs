@@ -26,6 +26,7 @@ pub fn status(view: &ChangeView, entry: Option<&EntryView>) -> ChangeStatus {
         verdict: entry.and_then(|entry| entry.verdict.clone()),
         commit: view.landed,
         at: row.at,
+        replay_of: row.replay.as_ref().map(|origin| origin.of),
     }
 }
 

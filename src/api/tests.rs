@@ -87,3 +87,17 @@ fn an_object_that_was_never_made_is_told_by_the_name_asked_for() {
     let unnamed = Refusal::NotFound { kind: "repository".into(), name: "of this name".into() };
     assert_eq!(call.named(unnamed), Refusal::NotFound { kind: "fork".into(), name: "a1".into() });
 }
+
+#[test]
+fn a_socket_offers_its_token_as_a_protocol_and_no_other_address_takes_one_so() {
+    let read = token_of(&[Scope::Read]);
+    let mut socket = ask("GET", "/api/repos/click/events", None);
+    let offered = format!("switchyard.events, switchyard.token.{read}");
+    socket.headers.insert("sec-websocket-protocol".into(), offered);
+    assert!(matches!(admit(SECRET, Millis(0), &socket), Admitted::Call(_)));
+    socket.path = "/api/repos/click".into();
+    assert_eq!(answered(SECRET, &socket).status, 401);
+    socket.path = "/api/repos/click/events".into();
+    socket.headers.insert("sec-websocket-protocol".into(), "switchyard.token.sy1.e30.AAAA".into());
+    assert_eq!(answered(SECRET, &socket).status, 401);
+}

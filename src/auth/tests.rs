@@ -33,8 +33,8 @@ fn not_allowed(endpoint: Endpoint) -> Option<String> {
     match endpoint {
         Health | OpenApi | ProblemPage => None,
         CreateRepo | ListRepos | Metrics => Some(token(&[Scope::Admin], here, None, 100)),
-        RepoStatus | ListChanges | ShowChange | Landings | Log | Timeline | LaneStatus | Events | RunLog
-        | InfoRefs | UploadPack => Some(token(&[Scope::Admin], Some("other"), None, 100)),
+        RepoStatus | ListChanges | ShowChange | DiffChange | Landings | Log | Timeline | LaneStatus | Events
+        | RunLog | InfoRefs | UploadPack => Some(token(&[Scope::Admin], Some("other"), None, 100)),
         CreateFork | SubmitChanges | CancelChange | HoldChange | ReleaseChange | RequeueChange | Claim
         | ReleaseClaim | ReceivePack => Some(token(&[Scope::Read, Scope::Run], here, None, 100)),
         CreateToken | RevokeToken | ApproveChange | Freeze | Thaw | Protect | Unprotect => {

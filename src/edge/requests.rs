@@ -19,7 +19,7 @@ use crate::respond::{self, Answer};
 use crate::router::{Endpoint, Verb};
 
 /// The headers that the edge reads.
-const HEADERS: [&str; 9] = [
+const HEADERS: [&str; 10] = [
     "authorization",
     "idempotency-key",
     "content-type",
@@ -29,6 +29,7 @@ const HEADERS: [&str; 9] = [
     "accept",
     "upgrade",
     "last-event-id",
+    "sec-websocket-protocol",
 ];
 
 pub async fn answer(mut request: Request, env: Env, context: &Context) -> Result<Response> {
@@ -54,7 +55,7 @@ pub async fn answer(mut request: Request, env: Env, context: &Context) -> Result
             whole(body).await?;
             return answer.try_into();
         }
-        Admitted::Files => return env.assets("ASSETS")?.fetch_request(request).await,
+        Admitted::Files => return page(env.assets("ASSETS")?.fetch_request(request).await?),
         Admitted::Call(Call { route, parts, bearer, .. }) => (route, parts, bearer),
     };
     let origin = url.origin().ascii_serialization();
@@ -71,6 +72,11 @@ pub async fn answer(mut request: Request, env: Env, context: &Context) -> Result
         return finish(api::answer(&*event, &call).await, &event, context);
     }
     let call = Call { ask: &ask, route, parts, bearer };
+    if route.endpoint == Endpoint::Events
+        && let Err(refusal) = api::not_revoked(&*event, &call).await
+    {
+        return respond::refused(call.named(refusal)).try_into();
+    }
     match route.endpoint {
         Endpoint::Events if wants_socket(&ask) => socket(request, &env, &call).await,
         Endpoint::Events
@@ -86,6 +92,15 @@ pub async fn answer(mut request: Request, env: Env, context: &Context) -> Result
         }
         _ => finish(api::answer(&*event, &call).await, &event, context),
     }
+}
+
+/// A file of the board, with the headers that keep what agents wrote from acting in a browser.
+fn page(file: Response) -> Result<Response> {
+    let headers = file.headers().clone();
+    for (name, value) in respond::PAGE_HEADERS {
+        headers.set(name, value)?;
+    }
+    Ok(file.with_headers(headers))
 }
 
 /// Percent-decodes a path; what is no UTF-8 leads nowhere.

@@ -67,7 +67,7 @@ pub fn events(env: &Env, call: &Call<'_>) -> worker::Result<Response> {
         if polls > 0 {
             Delay::from(POLL).await;
         }
-        let reply = stubs.call(&name, &board::Events { after }).await.ok()?;
+        let reply = stubs.call(&name, &board::Events { after, last: None }).await.ok()?;
         let mut text = String::from(if polls == 0 { "retry: 1000\n\n" } else { ":\n\n" });
         for (cursor, event) in &reply.events {
             let data = serde_json::to_string(event).unwrap_or_default();

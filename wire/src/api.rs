@@ -11,6 +11,7 @@
 //! | `POST /api/repos/{repo}/changes` | [`SubmitChanges`] | [`SubmitReply`] | submit |
 //! | `GET /api/repos/{repo}/changes?before=&limit=` | | `Vec<ChangeStatus>` | read |
 //! | `GET /api/repos/{repo}/changes/{change}` | | [`ChangeDetail`] | read |
+//! | `GET /api/repos/{repo}/changes/{change}/diff?version=` | | [`ChangeDiff`] | read |
 //! | `POST /api/repos/{repo}/changes/{change}/{cancel,hold,release,requeue}` | [`Reason`] | `{}` | submit: own |
 //! | `POST /api/repos/{repo}/changes/{change}/approve` | [`Approval`] | `{}` | admin |
 //! | `GET /api/metrics` | | counts by name | platform admin |
@@ -23,7 +24,7 @@
 //! | `POST /api/repos/{repo}/lanes/{lane}/{lease,renew,report}` | `wire::lane` types | theirs | run |
 //! | `GET /api/repos/{repo}/lanes/{lane}` | | `wire::lane::StatusReply` | read |
 //! | `GET /api/repos/{repo}/runs/{run}/log` | | [`RunLog`]; `?from=` goes on at its `next` | read |
-//! | `GET /api/repos/{repo}/events?after=` | WebSocket, or SSE, or JSON | | read |
+//! | `GET /api/repos/{repo}/events?after=&last=` | WebSocket, or SSE, or JSON | | read |
 //! | `GET /healthz`, `/openapi.json` | | | none |
 //!
 //! `{change}` and `{run}` may be cut short while nothing else begins with them: else "ambiguous: ...".
@@ -246,6 +247,36 @@ pub struct ChangeStatus {
     pub commit: Option<ObjectId>,
     /// When the newest version was accepted.
     pub at: Millis,
+    /// The version that a model redid as this one, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_of: Option<Version>,
+}
+/// What one version of a change does to its paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeDiff {
+    /// The change.
+    pub change: ChangeId,
+    /// The version.
+    pub version: Version,
+    /// Its paths in order, at most 100.
+    pub files: Vec<FileDiff>,
+    /// Paths that are left out.
+    pub left_out: u64,
+}
+/// What a version does to one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDiff {
+    /// The path.
+    pub path: RepoPath,
+    /// The mode in the base; `None`: it is new.
+    pub before: Option<Mode>,
+    /// The mode afterwards; `None`: it is deleted.
+    pub after: Option<Mode>,
+    /// The difference in unified form, without file headers; all of a reply at most 256 KiB.
+    pub text: String,
+    /// Why the text is not all of it, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 /// One change, whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,12 @@ use yard_common::{ChangeId, LaneName, Millis};
 
 use crate::method;
 
+/// The protocol of the event socket. A browser, which can send no header of its own with a socket, offers it and
+/// `switchyard.token.TOKEN`: a token in the address would stand in logs.
+pub const EVENTS_PROTOCOL: &str = "switchyard.events";
+/// What a token is offered after.
+pub const TOKEN_PROTOCOL: &str = "switchyard.token.";
+
 /// One thing that people and agents may want to see at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -40,6 +46,9 @@ method!(Publish, "publish", ());
 pub struct Events {
     /// The cursor; 0 at first.
     pub after: u64,
+    /// Only so many of the newest.
+    #[serde(default)]
+    pub last: Option<u64>,
 }
 /// Events and the next cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

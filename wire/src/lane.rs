@@ -215,6 +215,9 @@ pub struct RunView {
     pub runner: Option<RunnerId>,
     /// The result, when there is one.
     pub result: Option<yard_common::landing::RunResult>,
+    /// Does it wait for a runner or for its result? One that is over has no result when its runners were lost.
+    #[serde(default)]
+    pub open: bool,
 }
 /// What a lane says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,6 +39,7 @@ fn open_run(attempt: &Attempt, run: &Run) -> wire::RunView {
         changes: attempt.aboard(run.count),
         runner: run.lease.as_ref().map(|lease| lease.runner.clone()),
         result: None,
+        open: true,
     }
 }
 
@@ -71,6 +72,7 @@ fn runs(loaded: &Loaded) -> Vec<wire::RunView> {
         changes: past.changes.clone(),
         runner: past.runner.clone(),
         result: past.result.clone(),
+        open: false,
     });
     open.chain(past).take(RUNS_MAX).collect()
 }

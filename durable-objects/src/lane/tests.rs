@@ -497,7 +497,8 @@ fn the_guilty_change_is_sent_back_and_the_others_land() {
     let status = yard.status();
     assert_eq!(status.entries[0].verdict, Some(Verdict::BrokenAlone), "{status:?}");
     assert!(status.entries[0].reason.contains("t1"));
-    let events = block_on(yard.world.borrow().wired.call("board:click", &Events { after: 0 })).unwrap();
+    let events =
+        block_on(yard.world.borrow().wired.call("board:click", &Events { after: 0, last: None })).unwrap();
     let change = Some(ChangeId::new("very-bad-one").unwrap());
     let keys = yard.world.borrow().blobs.keys();
     let has_log = |run: &yard_common::RunId| keys.contains(&format!("click/logs/{run}.log"));

@@ -5,7 +5,7 @@ use worker::{
     durable_object,
 };
 use yard_common::Refusal;
-use yard_wire::board::{Events, Publish};
+use yard_wire::board::{EVENTS_PROTOCOL, Events, Publish};
 
 use super::platform::{self, WorkerSql};
 
@@ -14,6 +14,10 @@ use super::platform::{self, WorkerSql};
 pub struct Board {
     state: State,
     host: crate::Board<WorkerSql>,
+}
+
+fn chosen(offered: &str) -> bool {
+    offered.split(',').any(|protocol| protocol.trim() == EVENTS_PROTOCOL)
 }
 
 impl Board {
@@ -42,13 +46,18 @@ impl Board {
         let query = request.url()?;
         let after = query.query_pairs().find(|(key, _)| key == "after").and_then(|(_, n)| n.parse().ok());
         if let Some(after) = after
-            && let Ok(page) = self.host.events(&Events { after })
+            && let Ok(page) = self.host.events(&Events { after, last: None })
         {
             for event in &page.events {
                 pair.server.send_with_str(&serde_json::to_string(event)?)?;
             }
         }
-        Response::from_websocket(pair.client)
+        let response = Response::from_websocket(pair.client)?;
+        // A browser that offers protocols ends a socket that chooses none of them.
+        if request.headers().get("sec-websocket-protocol")?.is_some_and(|offered| chosen(&offered)) {
+            response.headers().set("sec-websocket-protocol", EVENTS_PROTOCOL)?;
+        }
+        Ok(response)
     }
 }
 
@@ -77,7 +86,7 @@ impl DurableObject for Board {
         // The one thing that a viewer may ask: events after a cursor.
         if let WebSocketIncomingMessage::String(text) = message
             && let Ok(after) = text.trim().parse()
-            && let Ok(page) = self.host.events(&Events { after })
+            && let Ok(page) = self.host.events(&Events { after, last: None })
         {
             for event in &page.events {
                 socket.send_with_str(&serde_json::to_string(event)?)?;

@@ -91,7 +91,7 @@ fn records_and_events_arrive_once_whatever_fails() {
     let changes: Vec<_> = rows.iter().map(|row| row.text(0).unwrap()).collect();
     assert_eq!(changes, ALL);
     assert_eq!(rows[2].text(1).unwrap(), stage.tip.to_string());
-    let events = block_on(world.wired.call("board:click", &Events { after: 0 })).unwrap().events;
+    let events = block_on(world.wired.call("board:click", &Events { after: 0, last: None })).unwrap().events;
     let kinds: Vec<_> = events.iter().map(|(_, event)| event.kind.as_str()).collect();
     assert_eq!(kinds, ["main", "submitted", "submitted", "submitted", "landed", "landed", "landed"]);
     let calls = world.index.faults.calls();
