@@ -102,6 +102,7 @@ export function purposeName(purpose) {
   return {
     train: "the whole train", alone: "one change alone", base: "its base without it", again: "the same tree again",
     prefix: "the first changes of the train", confirm: "main as it stands",
+    without: "its own tests without it, red is right",
   }[purpose] ?? purpose;
 }
 

@@ -148,7 +148,7 @@ function logBox(state, run) {
       body.textContent = plain((await state.api.log(run)).log) || "(the run printed nothing)";
       body.scrollTop = body.scrollHeight;
     } catch (error) {
-      body.textContent = error.message;
+      body.textContent = error.status === 404 ? "Nothing that it printed is kept." : error.message;
     }
   }, { passive: true });
   return box;
