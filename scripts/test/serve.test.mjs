@@ -80,7 +80,7 @@ test("the secret is made once and kept with the state", { timeout: 30_000 }, asy
 
 test("a wrong option is refused with its name", { timeout: 30_000 }, async (t) => {
   const platform = serve(t, "--state", folder(t), "--var", "novalue");
-  assert.equal(await platform.ended, 1);
+  assert.equal(await platform.ended, 2);
   assert.match(platform.errors(), /--var takes NAME=VALUE, not novalue/);
 });
 
