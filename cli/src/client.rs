@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use yard_common::fact::Fact;
-use yard_common::{FactNo, Fence, LaneName, Millis, RepoName, Version};
+use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, Version};
 use yard_wire::api::{
-    Approval, ChangeDetail, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
+    Approval, ChangeDetail, ChangeDiff, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
     Reason, Record, RepoReply, RunLog, StatusReply, SubmitChanges, SubmitReply, TimelineEvent,
     TokenReply,
 };
@@ -290,6 +290,14 @@ impl Client {
     /// [`ClientError`].
     pub fn change(&self, repo: &RepoName, change: impl Display) -> Result<ChangeDetail, ClientError> {
         self.get(&format!("/api/repos/{repo}/changes/{}", escape(&change.to_string())))
+    }
+
+    /// What a version of a change does to its paths.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn diff(&self, repo: &RepoName, change: &ChangeId, version: Version) -> Result<ChangeDiff, ClientError> {
+        self.get(&format!("/api/repos/{repo}/changes/{change}/diff?version={}", version.0))
     }
 
     /// Does `cancel`, `hold`, `release` or `requeue` to a change.

@@ -65,9 +65,10 @@ An agent's or a path's events are those about one change; those of whole trains:
 
 /// Of `yard show`.
 pub(super) const SHOW: &str = "\
-Examples: yard show I3f9c; yard show main-4-1
+Examples: yard show I3f9c; yard show -p I3f9c; yard show main-4-1
 The history tells each version, attempt, run and sending back in the order of time; below a
-landing stand its runs and the four values of each path.";
+landing stand its runs and the four values of each path. Of a change that a model redid follow
+why, at what cost, the reviewed diff, the redone one, and where they differ.";
 
 /// Of `yard cancel`.
 pub(super) const CANCEL: &str = "\

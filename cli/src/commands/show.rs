@@ -5,7 +5,7 @@ use yard_common::fact::Fact;
 use yard_common::landing::{Edit, How, LandChange, LandRequest};
 use yard_common::submission::Entry;
 use yard_common::{ChangeId, RunId};
-use yard_wire::api::{ChangeDetail, RunLog};
+use yard_wire::api::{ChangeDetail, ChangeDiff, RunLog};
 use yard_wire::lane::Step;
 
 use super::status::stage;
@@ -13,8 +13,12 @@ use crate::output::{self, Colour, paint};
 use crate::place::Place;
 use crate::{Client, ClientError};
 
+mod diff;
+
 /// Lines of a red run's log that are shown with its change.
 const LOG_LINES: usize = 30;
+/// Rivals of a redone version that are shown with their titles.
+const RIVALS_MAX: usize = 20;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -22,6 +26,21 @@ pub struct Args {
     /// The change, or a run that was not green: the id, or its first characters
     #[arg(value_name = "CHANGE")]
     id: String,
+    /// With what the newest version does to its paths (always shown of one that a model redid)
+    #[arg(short = 'p', long)]
+    diff: bool,
+}
+
+/// A change, with the diffs that were asked for: of a redone version, the reviewed one comes first.
+#[derive(Debug, serde::Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    detail: ChangeDetail,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    diffs: Vec<ChangeDiff>,
+    /// Id and title of each change that landed meanwhile on a redone version's paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rivals: Vec<String>,
 }
 
 /// Prints it.
@@ -40,11 +59,32 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
             Err(_) => return Err(error.into()),
         },
     };
+    let log = if place.json { None } else { last_red(&client, place, &detail)? };
+    let shown = with_diffs(&client, place, args.diff, detail)?;
     if place.json {
-        return output::json(&detail);
+        return output::json(&shown);
     }
-    let log = last_red(&client, place, &detail)?;
-    output::text(&text(&detail, log.as_ref()))
+    output::text(&text(&shown, log.as_ref()))
+}
+
+/// Asks for the diffs, and for the titles of rivals.
+fn with_diffs(client: &Client, place: &Place, asked: bool, detail: ChangeDetail) -> Result<Shown> {
+    let (repo, change) = (place.repo()?, detail.status.change.clone());
+    let mut versions = Vec::new();
+    let mut rivals = Vec::new();
+    if let Some(origin) = &detail.row.replay {
+        versions.push(origin.reviewed);
+        for rival in origin.rivals.iter().take(RIVALS_MAX) {
+            // A rival that cannot be told stands there by its id.
+            let title = client.change(&repo, rival).map(|rival| rival.status.title).unwrap_or_default();
+            rivals.push(format!("{rival}  {title}").trim_end().to_owned());
+        }
+    }
+    if asked || detail.row.replay.is_some() {
+        versions.push(detail.row.version);
+    }
+    let diffs = versions.into_iter().map(|version| client.diff(&repo, &change, version));
+    Ok(Shown { diffs: diffs.collect::<Result<_, _>>()?, detail, rivals })
 }
 
 fn is_ambiguous(error: &ClientError) -> bool {
@@ -60,7 +100,8 @@ fn last_red(client: &Client, place: &Place, detail: &ChangeDetail) -> Result<Opt
     Ok(runs.into_iter().take(5).find_map(|run| client.run_log(&repo, run, 0).ok()))
 }
 
-fn text(detail: &ChangeDetail, log: Option<&RunLog>) -> String {
+fn text(shown: &Shown, log: Option<&RunLog>) -> String {
+    let detail = &shown.detail;
     let (status, row) = (&detail.status, &detail.row);
     let mut out = format!("change   {} v{}  {}\n", status.change, status.version, stage(status.stage));
     let mut line = |name: &str, text: &str| {
@@ -90,6 +131,11 @@ fn text(detail: &ChangeDetail, log: Option<&RunLog>) -> String {
     for step in &detail.history {
         out.push_str(&format!("  {}  {}\n", step.at.utc(), coloured(step)));
         out.push_str(&proof_of(step, detail).unwrap_or_default());
+    }
+    if let Some(origin) = &row.replay {
+        out.push_str(&diff::replay(&status.version.to_string(), origin, &shown.rivals, &shown.diffs));
+    } else {
+        shown.diffs.iter().for_each(|diff| out.push_str(&diff::version("diff", diff)));
     }
     if let Some(log) = log {
         out.push_str(&format!("\nend of the log of run {} (all of it: yard logs {})\n", log.run, log.run));

@@ -141,7 +141,8 @@ fn by_git(args: &Args, sandbox: &Sandbox, edits: &BTreeMap<String, String>) -> R
     }
     sandbox.git("clone", None, &["add", "-A"])?;
     let intent = intent(args);
-    let change = format!("I{:040x}", u128::from(args.number) + 0xdeca_f000);
+    // Chosen by the author, as hooks do, from what is offered.
+    let change = format!("I{}", sandbox.git("clone", None, &["write-tree"])?);
     let message = format!(
         "{}\n\nChange-Id: {change}\nTask: {}\nReview: {}\nAgent: {}\nModel: {}\n",
         intent.title, intent.task, intent.review, intent.agent, intent.model

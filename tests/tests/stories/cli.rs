@@ -10,7 +10,7 @@ use yard_tests::Story;
 use yard_wire::lane::Stage;
 
 /// Runs `yard` here and gives what it printed.
-fn yard(story: &Story, words: &[&str]) -> Result<String> {
+pub(super) fn yard(story: &Story, words: &[&str]) -> Result<String> {
     let place = ["--url", story.url.as_str(), "--repo", story.repo.as_str(), "--token", story.admin.token()];
     let yard = Yard::from_words(place.into_iter().chain(words.iter().copied()))?;
     let (done, printed) = output::capture(|| commands::run(yard));

@@ -9,6 +9,8 @@ use yard_tests::{MODEL_TIMEOUT_SECONDS, Story, change_in, model_acts, with_model
 use yard_wire::api::ChangeStatus;
 use yard_wire::lane::{Stage, Verdict};
 
+use crate::cli::yard;
+
 /// A list; each `want-*` file is a line that must stand in the file that it names first.
 const SUITE: &str = "n=0\n{ echo '<testsuites><testsuite name=\"s\"><testcase name=\"base\"/>'\n\
     for f in want*; do [ -e \"$f\" ] || continue\nread list line <\"$f\"\n\
@@ -110,8 +112,25 @@ fn a_collided_change_is_redone_by_the_model_and_lands_with_its_note() -> Result<
     let detail = pair.story.admin.change(&pair.story.repo, &second.change)?;
     let origin = detail.row.replay.context("the row does not say how it came about")?;
     ensure!(origin.of.0 == 1 && origin.reviewed.0 == 1 && !origin.compared.is_empty(), "{origin:?}");
-    ensure!(origin.cost.model == "scripted" && origin.rivals == [first.change], "{origin:?}");
+    ensure!(
+        origin.cost.model == "scripted" && origin.rivals == std::slice::from_ref(&first.change),
+        "{origin:?}"
+    );
     pair.story.git(&["fsck", "--strict"])?;
+    // What a reviewer reads, without leaving the terminal.
+    let told = yard(&pair.story, &["show", second.change.as_str()])?;
+    let rival = format!("{}  ", first.change);
+    for part in [
+        "because  it collides with main",
+        &rival,
+        "reviewed: version 1",
+        "redone on newest main: version 2",
+        "+  \"from-",
+    ] {
+        ensure!(told.contains(part), "{part:?} is not in {told}");
+    }
+    let told = yard(&pair.story, &["show", "-p", first.change.as_str()])?;
+    ensure!(told.contains("diff: version 1") && told.contains(path), "{told}");
     Ok(())
 }
 
