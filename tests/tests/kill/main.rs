@@ -82,7 +82,7 @@ fn chains(points: &[String]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_kill_at_any_point_loses_nothing_and_doubles_nothing() {
+fn a10_a_kill_at_any_point_loses_nothing_and_doubles_nothing() {
     let only = std::env::var("YARD_KILL").unwrap_or_default();
     let wanted = |point: &String| only.split(',').any(|part| point.contains(part));
     let first = points::NAMES.iter().map(|name| format!("{name}#1"));

@@ -116,7 +116,7 @@ fn an_interaction_with_what_landed_after_its_base_is_found_too() {
 }
 
 #[test]
-fn a_test_that_fails_one_run_in_three_sends_nobody_back_and_is_listed() {
+fn b1_a_test_that_fails_one_run_in_three_sends_nobody_back_and_is_listed() {
     for phase in 0..3 {
         let mut yard = Yard::new(move |_, n| if n % 3 == phase { red("wobbly") } else { green() });
         for round in 0..5 {
@@ -131,7 +131,7 @@ fn a_test_that_fails_one_run_in_three_sends_nobody_back_and_is_listed() {
 }
 
 #[test]
-fn one_red_run_of_a_single_change_is_run_again_on_the_same_tree_first() {
+fn b3_one_red_run_of_a_single_change_is_run_again_on_the_same_tree_first() {
     let mut yard = Yard::new(|_, n| if n == 1 { red("wobbly") } else { green() });
     yard.submit("a");
     yard.settle();
@@ -141,7 +141,7 @@ fn one_red_run_of_a_single_change_is_run_again_on_the_same_tree_first() {
 }
 
 #[test]
-fn a_flaky_test_that_fails_twice_still_blames_nobody_when_every_prefix_passes() {
+fn a17_a_flaky_test_that_fails_twice_still_blames_nobody_when_every_prefix_passes() {
     let mut yard = Yard::new(|_, n| if n <= 2 { red("wobbly") } else { green() });
     for name in ["a", "b", "c"] {
         yard.submit(name);
@@ -163,7 +163,7 @@ fn failures_here_and_there_need_more_runs_than_one_that_stays() {
 }
 
 #[test]
-fn zero_tests_cancelled_and_skipped_are_never_green() {
+fn a5_zero_tests_cancelled_and_skipped_are_never_green() {
     let odd = [
         yard_common::landing::RunResult { ran: 0, ..green() },
         yard_common::landing::RunResult { complete: false, ..green() },

@@ -50,7 +50,7 @@ fn no_configuration_on_main_is_said_in_one_sentence() {
 }
 
 #[test]
-fn a_change_behind_that_is_requeued_never_restarts_the_ones_ahead() {
+fn a7_a_change_behind_that_is_requeued_never_restarts_the_ones_ahead() {
     let mut yard = Yard::new(|_, _| green());
     for name in ["a", "b", "c", "d", "e"] {
         yard.submit(name);
@@ -72,7 +72,7 @@ fn a_change_behind_that_is_requeued_never_restarts_the_ones_ahead() {
 }
 
 #[test]
-fn a_direct_push_while_a_train_is_tested_assembles_it_anew_and_says_so() {
+fn a12_a_direct_push_while_a_train_is_tested_assembles_it_anew_and_says_so() {
     let mut yard = Yard::new(|_, _| green());
     let a = yard.submit("a");
     yard.work();
@@ -89,7 +89,7 @@ fn a_direct_push_while_a_train_is_tested_assembles_it_anew_and_says_so() {
 }
 
 #[test]
-fn the_same_diff_twice_ends_as_already_on_main_without_a_commit() {
+fn a14_the_same_diff_twice_ends_as_already_on_main_without_a_commit() {
     let mut yard = Yard::new(|_, _| green());
     yard.submit("a");
     yard.submit("twin");
@@ -116,7 +116,7 @@ fn a_collision_is_sent_back_with_its_paths_and_a_new_version_goes_again() {
 }
 
 #[test]
-fn a_lost_landing_answer_is_asked_for_again_and_lands_once() {
+fn a13_a_lost_landing_answer_is_asked_for_again_and_lands_once() {
     let mut yard = Yard::new(|_, _| green());
     yard.submit("a");
     yard.work();
@@ -133,7 +133,7 @@ fn a_lost_landing_answer_is_asked_for_again_and_lands_once() {
 }
 
 #[test]
-fn killed_at_any_step_the_lane_goes_on_and_everything_lands_once() {
+fn a10_killed_at_any_step_the_lane_goes_on_and_everything_lands_once() {
     for kill in 0..40 {
         let mut yard =
             Yard::new(|content, _| if content.contains(&change("bad")) { red("t") } else { green() });
@@ -154,7 +154,7 @@ fn killed_at_any_step_the_lane_goes_on_and_everything_lands_once() {
 }
 
 #[test]
-fn a_process_that_dies_while_it_assembles_leaves_no_idle_train() {
+fn a9_a_process_that_dies_while_it_assembles_leaves_no_idle_train() {
     let mut yard = Yard::new(|_, _| green());
     yard.submit("a");
     yard.pull();
@@ -167,7 +167,7 @@ fn a_process_that_dies_while_it_assembles_leaves_no_idle_train() {
 }
 
 #[test]
-fn a_green_run_whose_report_came_lands_by_a_sweep_alone() {
+fn a6_a_green_run_whose_report_came_lands_by_a_sweep_alone() {
     let mut yard = Yard::new(|_, _| green());
     yard.submit("a");
     yard.work();

@@ -204,7 +204,7 @@ fn a_change_that_collided_with_a_rival_that_falls_lands_as_it_is() {
 }
 
 #[test]
-fn an_interaction_is_replayed_with_the_rival_shown() {
+fn a8_an_interaction_is_replayed_with_the_rival_shown() {
     let both = |content: &[ChangeId]| has(content, "rename") && has(content, "caller");
     let mut yard =
         Yard::new(move |content, runs| if both(content) && runs < 90 { red("calls") } else { green() });

@@ -33,7 +33,7 @@ fn with(changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn both_add_a_key_to_one_object_and_sorted_keys_stay_sorted() {
+fn c4_both_add_a_key_to_one_object_and_sorted_keys_stay_sorted() {
     let ours = with(&[("    \"zeta\"", "    \"yak\": \"1\",\n    \"zeta\"")]);
     let theirs = with(&[("    \"zeta\"", "    \"moo\": \"3\",\n    \"zeta\"")]);
     let both = with(&[("    \"zeta\"", "    \"moo\": \"3\",\n    \"yak\": \"1\",\n    \"zeta\"")]);

@@ -15,7 +15,7 @@ fn refused(base: &str, ours: &str, theirs: &str, what: &str) {
 const BASE: &str = "{\"id\":6,\"n\":\"a\"}\n{\"id\":7,\"n\":\"b\"}\n";
 
 #[test]
-fn a_record_edited_by_both_is_a_collision_and_never_two_with_one_id() {
+fn c6_a_record_edited_by_both_is_a_collision_and_never_two_with_one_id() {
     let (ours, theirs) = (BASE.replace("\"b\"", "\"c\""), BASE.replace("\"b\"", "\"d\""));
     refused(BASE, &ours, &theirs, "`id=7.n`");
     let (ours, theirs) = (format!("{BASE}{{\"id\":8,\"n\":1}}\n"), format!("{BASE}{{\"id\":8,\"n\":2}}\n"));

@@ -49,7 +49,7 @@ fn honest(world: &mut World, id: &yard_common::ChangeId) -> Vec<Edit> {
 
 stories! {
     // A1: base f; A edits a; B, branched before A landed, edits b; both in one train.
-    fn both_changes_of_a_train_are_on_main_and_the_landed_tree_is_the_tested_one() {
+    fn a1_both_changes_of_a_train_are_on_main_and_the_landed_tree_is_the_tested_one() {
         let mut world = world();
         let a = world.submitted("f1", "a", &[("a", Some("2\n.\n.\n.\n1\n"))]);
         let b = world.submitted("f2", "b", &[("b", Some("1\n.\n.\n.\n2\n"))]);
@@ -61,7 +61,7 @@ stories! {
     }
 
     // A13: the reply of the landing call is dropped once and the call repeated.
-    fn a_repeated_landing_gets_the_stored_answer_and_makes_no_second_commit() {
+    fn a13_a_repeated_landing_gets_the_stored_answer_and_makes_no_second_commit() {
         let mut world = world();
         let a = world.submitted("f1", "a", &[("a", Some("2\n.\n.\n.\n1\n"))]);
         let request = world.train(&[&a]);
