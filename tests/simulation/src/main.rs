@@ -1,0 +1,106 @@
+//! `yard-simulate`: seeds of the simulation, one after the other, until a law breaks.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use clap::Parser as _;
+use yard_simulation::run::{Outcome, run};
+
+/// Runs seeds of the simulation.
+#[derive(Debug, clap::Parser)]
+#[command(name = "yard-simulate", about)]
+struct Args {
+    /// How many seeds
+    #[arg(long, default_value_t = 100)]
+    seeds: u64,
+    /// The first one
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+    /// Threads
+    #[arg(long, default_value_t = 2)]
+    threads: u64,
+    /// Tell what happened, for a single seed
+    #[arg(long)]
+    told: bool,
+    /// Go on after a broken law
+    #[arg(long)]
+    go_on: bool,
+    /// One line of JSON a seed
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.told {
+        let outcome = run(args.from, true);
+        for line in &outcome.journal {
+            println!("{line}");
+        }
+        println!("{}", serde_json::to_string(&outcome).unwrap_or_default());
+        return if outcome.broken.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    }
+    println!(
+        "seeds {} to {}; one again: yard-simulate --from SEED --told",
+        args.from,
+        args.from + args.seeds - 1
+    );
+    let (next, all) = (AtomicU64::new(args.from), Mutex::new(Vec::<Outcome>::new()));
+    let end = args.from + args.seeds;
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..args.threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    let outcome = run(seed, false);
+                    let stop = outcome.broken.is_some() && !args.go_on;
+                    tell(&args, &outcome);
+                    if let Ok(mut all) = all.lock() {
+                        all.push(outcome);
+                        progress(all.len() as u64, args.seeds);
+                    }
+                    if stop {
+                        next.store(end, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let all = all.into_inner().unwrap_or_default();
+    let sum = |of: fn(&Outcome) -> u64| all.iter().map(of).sum::<u64>();
+    let (steps, broken) = (sum(|one| one.steps), sum(|one| u64::from(one.broken.is_some())));
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{} seeds, {steps} steps, {} faults, {} changes, {} landed, {broken} broken laws, {:.0} steps a second",
+        all.len(),
+        sum(|one| one.faults),
+        sum(|one| one.changes as u64),
+        sum(|one| one.landed as u64),
+        steps as f64 / seconds.max(0.001)
+    );
+    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tell(args: &Args, outcome: &Outcome) {
+    if args.json {
+        println!("{}", serde_json::to_string(outcome).unwrap_or_default());
+    } else if let Some(broken) = &outcome.broken {
+        println!("seed {}: {broken}", outcome.seed);
+    }
+}
+
+/// A bar on a terminal.
+fn progress(done: u64, of: u64) {
+    if std::io::stderr().is_terminal() {
+        let full = usize::try_from(done * 30 / of.max(1)).unwrap_or(30);
+        let bar = format!("[{}{}]", "=".repeat(full), " ".repeat(30 - full.min(30)));
+        let _ = write!(std::io::stderr(), "\r{bar} {done}/{of} seeds\u{1b}[K");
+    }
+}
