@@ -1,8 +1,9 @@
 //! The runner: leases a run, checks its candidate out, runs the repository's test command, reports.
 //!
-//! The checkout is one cached clone, made clean before every run; the command gets an environment
-//! of its own (`PATH`, `LANG`, `CI`, an empty `HOME` and `TMPDIR`), its own process group, and a
-//! time limit. What it prints goes to the platform while it runs. A report is signed with the runner's
+//! Objects are cached; the checkout is made clean before every run and gets a `.git` of its own, so that
+//! what one command leaves behind has no part in the next. A command gets an environment of its own (`PATH`,
+//! `LANG`, `CI`, an empty `HOME` and `TMPDIR`), its own process group, and a time limit. It runs as the
+//! runner's user: where changes are not trusted, a runner belongs into a container or a user of its own. What it prints goes to the platform while it runs. A report is signed with the runner's
 //! token. A lease that was lost ends the command.
 
 mod log;
@@ -164,25 +165,43 @@ impl Runner {
         }
     }
 
+    /// The candidate's files, and beside them a `.git` that nobody has used before.
+    ///
+    /// Objects and the index of what is checked out lie outside of the checkout, and `.git` is made anew: what an
+    /// earlier command left there (hooks, configuration, flags in the index) decides nothing of this run.
     fn checkout(&self, work: &Work) -> Result<PathBuf> {
-        let clone = self.work.join("clone");
-        if !clone.join(".git").exists() {
-            fs::create_dir_all(&clone)?;
-            git::run(&clone, None, &["init", "-q"])?;
-            git::run(&clone, None, &["config", "gc.auto", "0"])?;
+        let (cache, checkout) = (self.work.join("cache.git"), self.work.join("checkout"));
+        if !cache.join("HEAD").exists() {
+            let _ = fs::remove_dir_all(&checkout);
+            fs::create_dir_all(&cache)?;
+            git::run(&cache, None, &["init", "-q", "--bare", "--template=", "."])?;
+            git::run(&cache, None, &["config", "gc.auto", "0"])?;
         }
+        fs::create_dir_all(&checkout)?;
         let url = format!("{}/{}.git", self.client.url(), self.repo);
         let refspec = format!("+{}:refs/yard/candidate", work.reference);
         let token = Some(self.client.token());
-        git::run(&clone, token, &["fetch", "-q", "--no-tags", "--no-write-fetch-head", &url, &refspec])?;
+        git::run(&cache, token, &["fetch", "-q", "--no-tags", "--no-write-fetch-head", &url, &refspec])?;
         let commit = work.commit.to_string();
-        git::run(&clone, None, &["checkout", "-q", "--force", "--detach", &commit])?;
-        git::run(&clone, None, &["clean", "-q", "-ffdx"])?;
-        let tree = git::run(&clone, None, &["rev-parse", "HEAD^{tree}"])?;
+        remove(&checkout.join(".git"))?;
+        let place = checkout.to_str().context("the folder of the runner has a name that is no UTF-8")?;
+        let outside =
+            ["--git-dir=.", "--work-tree", place, "-c", "core.bare=false", "-c", "core.hooksPath=/dev/null"];
+        let act = |args: &[&str]| git::run(&cache, None, &[&outside, args].concat());
+        act(&["checkout", "-q", "--force", "--detach", &commit])?;
+        act(&["clean", "-q", "-ffdx"])?;
+        let tree = act(&["rev-parse", "HEAD^{tree}"])?;
         if tree != work.tree.to_string() {
             bail!("the candidate has tree {tree}, the run is for {}", work.tree);
         }
-        Ok(clone)
+        git::run(&checkout, None, &["init", "-q", "--template=", "."])?;
+        let objects = fs::canonicalize(cache.join("objects"))?;
+        let alternates = format!("{}\n", objects.display());
+        fs::create_dir_all(checkout.join(".git/objects/info"))?;
+        fs::write(checkout.join(".git/objects/info/alternates"), alternates)?;
+        git::run(&checkout, None, &["update-ref", "--no-deref", "HEAD", &commit])?;
+        fs::copy(cache.join("index"), checkout.join(".git/index"))?;
+        Ok(checkout)
     }
 
     /// Runs the command; `None` as status when it did not end by itself, with the reason.
@@ -217,6 +236,15 @@ impl Runner {
         let ended = wait(&mut child, work, lost);
         self.group.store(0, Ordering::Relaxed);
         ended
+    }
+}
+
+/// Removes a file, link or folder that a command may have left.
+fn remove(path: &Path) -> std::io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(_) => Ok(()),
     }
 }
 

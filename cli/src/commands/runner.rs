@@ -16,7 +16,7 @@ use crate::runner::{Round, Runner, end_group};
 
 /// Most runners of one repository on one machine without `--work`.
 const SLOTS_MAX: u32 = 1000;
-/// What git leaves in a clone when it is killed, and then refuses to work with.
+/// What git leaves in a cache when it is killed, and then refuses to work with.
 const GIT_LOCKS: [&str; 5] =
     ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "refs/yard/candidate.lock"];
 
@@ -26,7 +26,7 @@ pub struct Args {
     /// Lanes to work for
     #[arg(long, value_delimiter = ',', default_value = "main")]
     lanes: Vec<LaneName>,
-    /// Folder for the clone and logs, kept for the next runner; one under ~/.cache/yard-runner when absent
+    /// Folder for the checkout, its cache and logs, kept for the next runner; one under ~/.cache/yard-runner when absent
     #[arg(long)]
     work: Option<PathBuf>,
     /// A word that tells this environment from others (it is part of the suite)
@@ -48,7 +48,7 @@ fn slot(parent: &Path, name: &str) -> Result<(PathBuf, File)> {
         if lock.try_lock().is_ok() {
             rustix::io::fcntl_setfd(&lock, rustix::io::FdFlags::empty())?;
             for stale in GIT_LOCKS {
-                let _ = std::fs::remove_file(folder.join("clone/.git").join(stale));
+                let _ = std::fs::remove_file(folder.join("cache.git").join(stale));
             }
             return Ok((folder, lock));
         }
@@ -76,6 +76,16 @@ fn stop_on_signals(group: Arc<AtomicU32>) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// Closes this process's memory and environment, where the token is, to the commands of its own user.
+///
+/// Root reads them all the same.
+fn keep_to_itself() {
+    #[cfg(target_os = "linux")]
+    if rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).is_err() {
+        eprintln!("note: commands that run here can read this runner's token");
+    }
+}
+
 /// Runs until it is stopped; an unreachable platform is asked again, a refusal of the token ends it.
 ///
 /// # Errors
@@ -90,6 +100,7 @@ pub fn run(place: &Place, args: Args) -> Result<()> {
             (work, Some(lock))
         }
     };
+    keep_to_itself();
     let runner = Runner::new(client, repo, args.lanes, work, &args.label)?;
     eprintln!("runner {} works in {}", runner.id, runner.work.display());
     let stop = stop_on_signals(Arc::clone(&runner.group))?;
@@ -132,7 +143,7 @@ mod tests {
         assert_ne!(slot(dir.path(), "toy").unwrap().0, first, "a command of it runs on");
         left_running.kill().unwrap();
         left_running.wait().unwrap();
-        let stale = first.join("clone/.git/index.lock");
+        let stale = first.join("cache.git/index.lock");
         std::fs::create_dir_all(stale.parent().unwrap()).unwrap();
         std::fs::write(&stale, "").unwrap();
         // Commands of other tests that began meanwhile inherited the lock as well.

@@ -136,3 +136,30 @@ fn asking_makes_no_lane_and_no_log() -> Result<()> {
     }
     Ok(())
 }
+
+/// Counts a file's `bad` as red, then runs a script of the tree.
+const LEAVING: &str = "if grep -q bad a.txt; then t='<testcase name=\"a\"><failure/></testcase>'; r=1\n\
+    else t='<testcase name=\"a\"/>'; r=0; fi\n\
+    echo \"<testsuites><testsuite name=\\\"s\\\">$t</testsuite></testsuites>\" >report.xml\n\
+    [ -e extra.sh ] && sh ./extra.sh\nexit $r\n";
+
+#[test]
+fn what_one_run_leaves_behind_has_no_part_in_the_next() -> Result<()> {
+    let hook = "printf '#!/bin/sh\\necho good >a.txt\\n' >.git/hooks/post-checkout";
+    let leave = format!(
+        "git status --porcelain | grep -v report.xml && exit 1\nmkdir -p .git/hooks; {hook}; chmod +x .git/hooks/post-checkout\n\
+         git config core.hooksPath .git/hooks\ngit update-index --skip-worktree --assume-unchanged a.txt\n\
+         mkdir nested; git init -q nested; touch nested/left left\n"
+    );
+    let story = Story::with_files("leaving", &[("a.txt", "good\n"), ("tests.sh", LEAVING)])?;
+    let base = story.git(&["rev-parse", "main"])?;
+    let (ann, bob) = (story.fork("ann")?, story.fork("bob")?);
+    story.offer_by_api("ann", &ann, &base, &[("extra.sh", Some(&leave))], "leaves")?;
+    let first = story.run_until_settled(1)?;
+    ensure!(first.iter().all(|change| change.stage == Stage::Landed), "{first:?}");
+    story.offer_by_api("bob", &bob, &base, &[("a.txt", Some("bad\n"))], "breaks")?;
+    let changes = story.run_until_settled(2)?;
+    ensure!(changes.iter().any(|change| change.stage == Stage::NeedsAuthor), "{changes:?}");
+    ensure!(story.on_main("a.txt")? == "good");
+    Ok(())
+}
