@@ -3,8 +3,9 @@
 //! Objects are cached; the checkout is made clean before every run and gets a `.git` of its own, so that
 //! what one command leaves behind has no part in the next. A command gets an environment of its own (`PATH`,
 //! `LANG`, `CI`, an empty `HOME` and `TMPDIR`), its own process group, and a time limit. It runs as the
-//! runner's user: where changes are not trusted, a runner belongs into a container or a user of its own. What it prints goes to the platform while it runs. A report is signed with the runner's
-//! token. A lease that was lost ends the command.
+//! runner's user: where changes are not trusted, a runner belongs into a container or a user of its own. What
+//! it prints goes to the platform while it runs. A report is signed with the runner's token. A lease that was
+//! lost ends the command.
 
 mod log;
 

@@ -26,7 +26,7 @@ pub struct Args {
     /// Lanes to work for
     #[arg(long, value_delimiter = ',', default_value = "main")]
     lanes: Vec<LaneName>,
-    /// Folder for the checkout, its cache and logs, kept for the next runner; one under ~/.cache/yard-runner when absent
+    /// Folder for checkout, cache and logs, kept for the next runner; one under ~/.cache/yard-runner when absent
     #[arg(long)]
     work: Option<PathBuf>,
     /// A word that tells this environment from others (it is part of the suite)

@@ -1,7 +1,8 @@
 //! Is the replayed change the one that was reviewed? Both differences beside each other, line by line.
 //!
 //! As `git range-diff` compares two versions of a patch, this compares the lines that the reviewed change takes
-//! away and adds (base -> theirs) with those of the replay (main -> result). Where they stand is no difference.
+//! away and adds (base -> theirs) with those of the replay (main -> result). A line number is no difference, but
+//! the lines that a line stands below are: its function, its block, its section ([`place`]).
 //! In the text, `<` marks a line of the reviewed change alone, `>` one of the replay alone:
 //!
 //! ```text
@@ -21,6 +22,9 @@ use crate::answer::ResultFile;
 use crate::brief::BriefFile;
 use crate::limits::{PROOF_BYTES_MAX, PROOF_FILE_BYTES_MAX};
 use crate::text::{cut, hunks, lines, readable};
+use place::Places;
+
+mod place;
 
 /// Common lines shown around a difference.
 const CONTEXT: usize = 3;
@@ -36,13 +40,16 @@ pub struct Counts {
     pub new: u64,
     /// Of the reviewed change alone.
     pub dropped: u64,
+    /// In both, but below other lines: in another function, block or section.
+    #[serde(default)]
+    pub elsewhere: u64,
 }
 
 impl Counts {
     /// Lines that differ.
     #[must_use]
     pub fn differ(&self) -> u64 {
-        self.changed + self.new + self.dropped
+        self.changed + self.new + self.dropped + self.elsewhere
     }
 
     fn plus(self, other: Self) -> Self {
@@ -51,6 +58,7 @@ impl Counts {
             changed: self.changed + other.changed,
             new: self.new + other.new,
             dropped: self.dropped + other.dropped,
+            elsewhere: self.elsewhere + other.elsewhere,
         }
     }
 }
@@ -135,7 +143,12 @@ fn verdict(counts: Counts, noted: usize, moved: bool) -> String {
         let how = if moved { "the same change, moved" } else { "the same change" };
         format!("{how}: all {} as reviewed", lines(counts.same))
     } else {
-        let parts = [(counts.changed, "changed"), (counts.new, "new"), (counts.dropped, "dropped")];
+        let parts = [
+            (counts.changed, "changed"),
+            (counts.new, "new"),
+            (counts.dropped, "dropped"),
+            (counts.elsewhere, "in another place"),
+        ];
         let parts: Vec<String> = parts
             .iter()
             .filter(|(count, _)| *count > 0)
@@ -160,18 +173,22 @@ fn verdict(counts: Counts, noted: usize, moved: bool) -> String {
 struct Signed {
     text: Vec<u8>,
     at: usize,
+    /// The lines that it stands below, outermost first.
+    place: String,
 }
 
-fn patch(before: &[u8], after: &[u8]) -> Vec<Signed> {
+fn patch(path: &RepoPath, before: &[u8], after: &[u8]) -> Vec<Signed> {
+    let places = [Places::of(path, before), Places::of(path, after)];
     let (before, after) = (lines(before), lines(after));
     let mut out = Vec::new();
     for hunk in hunks(&before, &after) {
         let sides = [(b'-', &before, hunk.before), (b'+', &after, hunk.after)];
-        for (sign, all, range) in sides {
+        for ((sign, all, range), places) in sides.into_iter().zip(&places) {
             for (offset, line) in all.get(range.clone()).unwrap_or_default().iter().enumerate() {
                 let mut text = vec![sign];
                 text.extend_from_slice(line);
-                out.push(Signed { text, at: range.start + offset + 1 });
+                let place = places.at(range.start + offset);
+                out.push(Signed { text, at: range.start + offset + 1, place });
             }
         }
     }
@@ -194,8 +211,9 @@ fn one(file: &BriefFile, result: Option<&[u8]>) -> FileProof {
         return proof;
     }
     let [base, theirs, main, result] = sides.map(Option::unwrap_or_default);
-    let (reviewed, replayed) = (patch(base, theirs), patch(main, result));
+    let (reviewed, replayed) = (patch(&file.reviewed, base, theirs), patch(&file.path, main, result));
     compare(&reviewed, &replayed, &mut proof);
+    compare_places(&reviewed, &replayed, &mut proof);
     proof
 }
 
@@ -258,6 +276,39 @@ fn compare(reviewed: &[Signed], replayed: &[Signed], proof: &mut FileProof) {
         at = end;
     }
     proof.counts = counts;
+}
+
+/// Lines that both have, but not below the same lines.
+fn compare_places(reviewed: &[Signed], replayed: &[Signed], proof: &mut FileProof) {
+    let mut lines: BTreeMap<&[u8], [BTreeMap<&str, u64>; 2]> = BTreeMap::new();
+    for (side, all) in [reviewed, replayed].into_iter().enumerate() {
+        for line in all {
+            if let Some(places) = lines.entry(&line.text).or_default().get_mut(side) {
+                *places.entry(&line.place).or_default() += 1;
+            }
+        }
+    }
+    for (text, [there, here]) in lines {
+        let left = |mine: &BTreeMap<&str, u64>, other: &BTreeMap<&str, u64>| -> Vec<String> {
+            let left = mine.iter().flat_map(|(place, count)| {
+                let more = count.saturating_sub(other.get(place).copied().unwrap_or(0));
+                std::iter::repeat_n((*place).to_owned(), usize::try_from(more).unwrap_or(0))
+            });
+            left.collect()
+        };
+        for (was, is) in left(&there, &here).into_iter().zip(left(&here, &there)) {
+            proof.counts.elsewhere += 1;
+            proof.counts.same = proof.counts.same.saturating_sub(1);
+            let named =
+                |place: &str| if place.is_empty() { "the top".to_owned() } else { format!("{place:?}") };
+            proof.text.push_str(&format!(
+                "@@ reviewed below {}, replayed below {} @@\n",
+                named(&was),
+                named(&is)
+            ));
+            show(&mut proof.text, "> ", &[text]);
+        }
+    }
 }
 
 /// The lines of a hunk that are not found elsewhere on the other side.

@@ -8,11 +8,13 @@ use crate::Sides;
 struct Lines<'a> {
     set: BTreeSet<&'a [u8]>,
     ended: Option<bool>,
+    /// Has it a line that ends in a carriage return, has it one that does not?
+    returns: (bool, bool),
 }
 
 fn read<'a>(bytes: &'a [u8], side: &str) -> Result<Lines<'a>, String> {
     if bytes.is_empty() {
-        return Ok(Lines { set: BTreeSet::new(), ended: None });
+        return Ok(Lines { set: BTreeSet::new(), ended: None, returns: (false, false) });
     }
     let (body, ended) = match bytes.strip_suffix(b"\n") {
         Some(body) => (body, true),
@@ -31,7 +33,11 @@ fn read<'a>(bytes: &'a [u8], side: &str) -> Result<Lines<'a>, String> {
         set.insert(line);
         last = Some(line);
     }
-    Ok(Lines { set, ended: Some(ended) })
+    let returns = set
+        .iter()
+        .map(|line| line.ends_with(b"\r"))
+        .fold((false, false), |(with, without), one| (with || one, without || !one));
+    Ok(Lines { set, ended: Some(ended), returns })
 }
 
 /// The set that ours is, with the lines that theirs added and without those that it removed.
@@ -45,6 +51,11 @@ pub(crate) fn merge(sides: Sides<'_>) -> Result<Vec<u8>, String> {
     ends.dedup();
     if ends.len() > 1 {
         return Err("some versions of the file end in a newline and some do not".to_owned());
+    }
+    let all = [base.returns, ours.returns, theirs.returns];
+    if all.iter().any(|(with, _)| *with) && all.iter().any(|(_, without)| *without) {
+        // A line would be another one with and without it: a removal would miss, an addition stand twice.
+        return Err("some lines of the file's versions end in CRLF and some do not".to_owned());
     }
     let mut set = ours.set;
     set.extend(theirs.set.difference(&base.set));

@@ -147,7 +147,7 @@ const LEAVING: &str = "if grep -q bad a.txt; then t='<testcase name=\"a\"><failu
 fn what_one_run_leaves_behind_has_no_part_in_the_next() -> Result<()> {
     let hook = "printf '#!/bin/sh\\necho good >a.txt\\n' >.git/hooks/post-checkout";
     let leave = format!(
-        "git status --porcelain | grep -v report.xml && exit 1\nmkdir -p .git/hooks; {hook}; chmod +x .git/hooks/post-checkout\n\
+        "mkdir -p .git/hooks\n{hook}\nchmod +x .git/hooks/post-checkout\n\
          git config core.hooksPath .git/hooks\ngit update-index --skip-worktree --assume-unchanged a.txt\n\
          mkdir nested; git init -q nested; touch nested/left left\n"
     );

@@ -235,6 +235,9 @@ fn check(file: &BriefFile, content: &[u8]) -> Result<(), BadAnswer> {
         return Err(BadAnswer::Binary { path: path.clone() });
     }
     let text = plain(content);
+    if let Some(lines) = lost(file, &text) {
+        return Err(BadAnswer::CutOff { path: path.clone(), lines });
+    }
     let known: BTreeSet<&str> = [file.start(), file.theirs.as_deref(), file.base.as_deref()]
         .into_iter()
         .flatten()
@@ -249,6 +252,25 @@ fn check(file: &BriefFile, content: &[u8]) -> Result<(), BadAnswer> {
         }
     }
     Ok(())
+}
+
+/// Of the lines that both sides left as they were, so many that the file must have been cut off: all of them, or
+/// three and more than a quarter.
+fn lost(file: &BriefFile, text: &[&str]) -> Option<u64> {
+    let words = |bytes: &'_ [u8]| -> BTreeSet<String> {
+        plain(bytes).into_iter().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+    };
+    let [Some(base), Some(theirs), Some(start)] =
+        [file.base.as_deref(), file.theirs.as_deref(), file.start()]
+    else {
+        return None;
+    };
+    let (theirs, start, new) = (words(theirs), words(start), text.iter().copied().collect::<BTreeSet<_>>());
+    let both: Vec<String> =
+        words(base).into_iter().filter(|line| theirs.contains(line) && start.contains(line)).collect();
+    let gone = both.iter().filter(|line| !new.contains(line.as_str())).count();
+    let cut = gone > 0 && (gone == both.len() || (gone >= 3 && gone * 4 > both.len()));
+    cut.then_some(gone as u64)
 }
 
 fn is_marker(line: &str) -> bool {

@@ -117,6 +117,13 @@ pub enum BadAnswer {
         /// That line, cut.
         line: String,
     },
+    /// Lines are gone that neither the reviewed change nor main has touched: a file that was cut off.
+    CutOff {
+        /// The path.
+        path: RepoPath,
+        /// How many.
+        lines: u64,
+    },
     /// A NUL in the result.
     Binary {
         /// The path.
@@ -137,6 +144,31 @@ impl BadAnswer {
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Cannot { .. } | Self::OutOfPaths { .. } | Self::NotText { .. })
+    }
+}
+
+impl BadAnswer {
+    /// The sentences about files as they would be.
+    fn of_the_result(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MarkersLeft { path } => write!(f, "the answer leaves conflict markers in {path}"),
+            Self::Elided { path, line } => {
+                write!(f, "the answer leaves lines of {path} out where it says {line:?}: write them all")
+            }
+            Self::CutOff { path, lines } => write!(
+                f,
+                "the answer loses {lines} lines of {path} that neither the reviewed change nor main has touched: \
+                 write the file to its end, or use SEARCH blocks"
+            ),
+            Self::Binary { path } => write!(f, "the answer puts a NUL byte into {path}"),
+            Self::TooLarge { path: Some(path), bytes } => {
+                write!(f, "{path} would have {bytes} bytes, and a file has at most {FILE_BYTES_MAX}")
+            }
+            Self::TooLarge { path: None, bytes } => {
+                write!(f, "the files would have {bytes} bytes, and together have at most {RESULT_BYTES_MAX}")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -198,17 +230,11 @@ impl fmt::Display for BadAnswer {
                 f,
                 "the answer says nothing about {path}, which collides: edit it, or KEEP it as main has it"
             ),
-            Self::MarkersLeft { path } => write!(f, "the answer leaves conflict markers in {path}"),
-            Self::Elided { path, line } => {
-                write!(f, "the answer leaves lines of {path} out where it says {line:?}: write them all")
-            }
-            Self::Binary { path } => write!(f, "the answer puts a NUL byte into {path}"),
-            Self::TooLarge { path: Some(path), bytes } => {
-                write!(f, "{path} would have {bytes} bytes, and a file has at most {FILE_BYTES_MAX}")
-            }
-            Self::TooLarge { path: None, bytes } => {
-                write!(f, "the files would have {bytes} bytes, and together have at most {RESULT_BYTES_MAX}")
-            }
+            Self::MarkersLeft { .. }
+            | Self::Elided { .. }
+            | Self::CutOff { .. }
+            | Self::Binary { .. }
+            | Self::TooLarge { .. } => self.of_the_result(f),
         }
     }
 }

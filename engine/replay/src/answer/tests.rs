@@ -372,3 +372,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_file_that_was_cut_off_or_emptied_is_refused_and_one_that_both_sides_rewrote_is_not() {
+    let base = "a\nb\nc\nd\ne\nf\ng\nh\n";
+    let files = |main: &str, theirs: &str| {
+        let mut file = file("src/a", Some(main), Some(theirs));
+        file.base = Some(base.into());
+        vec![file]
+    };
+    let whole = |text: &str| format!("src/a\n<<<<<<< FILE\n{text}>>>>>>> FILE\n");
+    let both = files("a\nb\nc\nd\ne\nf\ng\nh\nours\n", "a\nb\nc\nd\ne\nf\ng\nh\ntheirs\n");
+    for (answer, lines) in [("", 8), ("a\nb\nc\n", 5), ("ours\ntheirs\n", 8)] {
+        let bad = one(&both, &whole(answer)).unwrap_err();
+        assert_eq!(bad, BadAnswer::CutOff { path: path("src/a"), lines });
+        assert!(!bad.is_final(), "a model that is told may write the rest");
+    }
+    let cut = block("src/a", base, "theirs\n");
+    assert!(matches!(one(&both, &cut), Err(BadAnswer::CutOff { .. })), "by a SEARCH block too");
+    let right = "a\nb\nc\nd\ne\nf\ng\nh\nours\ntheirs\n";
+    assert_eq!(one(&both, &whole(right)).unwrap(), right);
+    // A line or two that must give way, and lines that a side has rewritten anyhow.
+    assert!(one(&both, &whole("a\nb\nc\nd\ne\nf\nours\ntheirs\n")).is_ok());
+    let rewritten = files("a\nB\nC\nD\nE\nF\nG\nH\n", "a\n b\n c\n d\n e\n f\n g\n h\n");
+    assert!(one(&rewritten, &whole("a\n B\n C\n D\n E\n F\n G\n H\n")).is_ok());
+}

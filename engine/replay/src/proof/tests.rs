@@ -46,7 +46,7 @@ fn what_differs_is_shown_and_counted() {
         "head\nlimit = scale(10)\ntail\n",
     );
     let proof = proof(&file, "head\nlimit = scale(20)\ntail\nmore = 1\n");
-    assert_eq!(proof.counts, Counts { same: 1, changed: 2, new: 0, dropped: 1 });
+    assert_eq!(proof.counts, Counts { same: 1, changed: 2, new: 0, dropped: 1, elsewhere: 0 });
     assert_eq!(
         proof.text(),
         "3 lines differ from the reviewed change: 2 changed, 1 dropped; 1 line as reviewed\n\
@@ -91,4 +91,40 @@ fn the_text_is_bounded_and_free_of_control_characters() {
     assert!(text.contains("further lines of this comparison are not shown"));
     assert!(!text.contains('\u{1b}'));
     assert_eq!(proof.counts.dropped, 100_000);
+}
+
+const CODE: &str =
+    "def is_admin(u):\n    check(u)\n    return False\n\ndef is_ok(u):\n    check(u)\n    return False\n";
+
+#[test]
+fn reviewed_lines_in_another_function_are_another_change() {
+    let (admin, ok) =
+        ("def is_admin(u):\n    check(u)\n    return ", "def is_ok(u):\n    check(u)\n    return ");
+    let theirs = format!("{admin}False\n\n{ok}True\n");
+    let file = file(CODE, &theirs, &format!("import x\n\n{CODE}"));
+    let right = proof(&file, &format!("import x\n\n{theirs}"));
+    assert!(!right.differs(), "{}", right.text());
+    let wrong = proof(&file, &format!("import x\n\n{admin}True\n\n{ok}False\n"));
+    assert_eq!(wrong.counts, Counts { elsewhere: 2, ..Counts::default() });
+    assert!(wrong.differs());
+    let text = wrong.text();
+    assert!(text.starts_with("2 lines differ from the reviewed change: 2 in another place"), "{text}");
+    assert!(
+        text.contains("@@ reviewed below \"def is_ok(u):\", replayed below \"def is_admin(u):\" @@"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sections_headings_and_braces_are_places_too() {
+    let place = |path: &str, text: &str, line: usize| {
+        place::Places::of(&RepoPath::new(path).unwrap(), text.as_bytes()).at(line)
+    };
+    assert_eq!(place("a.toml", "[a]\nx = 1\n[b]\ny = [\n  1,\n]\n", 4), "[b] > y = [");
+    assert_eq!(place("a.md", "# A\n## B\ntext\n# C\nmore\n", 2), "# A > ## B");
+    assert_eq!(place("a.md", "# A\n## B\ntext\n# C\nmore\n", 4), "# C");
+    assert_eq!(place("a.c", "int f()\n{\n\tif (x)\n\t{\n\t\ty();\n\t}\n}\n", 4), "int f() > if (x)");
+    assert_eq!(place("a.py", "# A\nx = 1\n", 1), "");
+    assert_eq!(place("a.py", "def f():\n    a\n\n    b\n", 3), "def f():");
+    assert_eq!(place("a.py", "def f():\n    a\n\n    b\n", 2), "");
 }

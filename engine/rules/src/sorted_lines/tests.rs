@@ -98,3 +98,17 @@ proptest! {
         prop_assert_eq!(&apply(&base, &merged, &theirs).unwrap(), &merged);
     }
 }
+
+#[test]
+fn line_ends_must_agree() {
+    assert_eq!(apply("a\r\nb\r\n", "b\r\n", "a\r\nb\r\nc\r\n").unwrap(), "b\r\nc\r\n");
+    for (base, ours, theirs) in [
+        // The removal of `a` would miss main's `a` with its carriage return.
+        ("a\nb\nc\n", "a\r\nb\r\nc\r\n", "b\nc\n"),
+        ("a\nb\n", "a\nb\nd\n", "a\nb\nc\r\n"),
+        ("a\r\nb\r\n", "a\r\nb\r\nc\r\n", "b\n"),
+    ] {
+        let why = apply(base, ours, theirs).unwrap_err();
+        assert!(why.contains("CRLF"), "{why}");
+    }
+}
