@@ -1,5 +1,6 @@
-.PHONY: help setup build build-fast serve demo test lint test-rust test-platform bench-landing bench-replay
+.PHONY: help setup build build-fast serve demo test lint test-rust test-platform bench-landing bench-replay simulate
 .DEFAULT_GOAL := help
+SEEDS ?= 1000
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -33,6 +34,9 @@ test-platform: build
 
 bench-landing: build ## landings per second against git itself, into target/figures/landing.jsonl
 	@scripts/bench-landing
+
+simulate: setup ## SEEDS=n seeds of the whole platform in a world that fails, into target/figures/simulation.jsonl
+	cargo run --locked --release --quiet -p yard-simulation -- --seeds $(SEEDS)
 
 bench-replay: setup ## generated collisions by the rules and by git's union driver, into target/figures/replay.jsonl
 	@scripts/bench-replay

@@ -64,11 +64,16 @@ pub fn finish(mut command: Command, args: &[&str], input: &[u8]) -> Result<Vec<u
         .stderr(Stdio::piped())
         .spawn()
         .context("git cannot be started: is it installed?")?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A child that ends early closes its input; its exit status says more than EPIPE.
-        let _ = stdin.write_all(input);
-    }
-    let out = child.wait_with_output().context("git broke off")?;
+    let stdin = child.stdin.take();
+    // By a thread of its own: git answers while it reads, and stops reading when nobody takes its answers.
+    let out = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // A child that ends early closes its input; its exit status says more than EPIPE.
+            let _ = stdin.map(|mut stdin| stdin.write_all(input));
+        });
+        child.wait_with_output()
+    });
+    let out = out.context("git broke off")?;
     if !out.status.success() {
         let said = String::from_utf8_lossy(&out.stderr);
         let lines: Vec<&str> = said.lines().collect();
@@ -99,4 +104,18 @@ pub fn run_shown(folder: &Path, token: &str, args: &[&str]) -> Result<()> {
 #[must_use]
 pub fn config(folder: &Path, key: &str) -> Option<String> {
     run(folder, None, &["config", "--get", key]).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_may_answer_more_than_a_pipe_holds_while_it_still_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        run(dir.path(), None, &["init", "-q"]).unwrap();
+        let asked: String = (0..20_000).map(|n| format!("no-such-object-{n}\n")).collect();
+        let out = run_bytes(dir.path(), None, &["cat-file", "--batch-check"], asked.as_bytes()).unwrap();
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 20_000);
+    }
 }

@@ -10,6 +10,8 @@
 mod log;
 
 use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -42,6 +44,10 @@ const SEGMENTS_AT_ONCE: usize = 2;
 const SEGMENTS_AT_END: usize = 8;
 /// Largest report read, in bytes.
 const JUNIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// A file that was exchanged for a link or a pipe meanwhile is neither followed nor waited for.
+const NONBLOCK_NOFOLLOW: i32 =
+    (rustix::fs::OFlags::NONBLOCK.bits() | rustix::fs::OFlags::NOFOLLOW.bits()).cast_signed();
 
 /// One runner process.
 #[derive(Debug, Clone)]
@@ -392,16 +398,29 @@ fn read_report(path: &Path) -> Result<junit::Summary, String> {
     if files.is_empty() {
         return Err("no report was written".into());
     }
-    let mut sum = junit::Summary::default();
+    let (mut sum, mut left) = (junit::Summary::default(), JUNIT_BYTES_MAX);
     for file in files {
-        let size = fs::metadata(&file).map_err(|_| "no report was written".to_owned())?.len();
-        if size > JUNIT_BYTES_MAX {
-            return Err(format!("the report has {size} bytes, at most {JUNIT_BYTES_MAX} are read"));
-        }
-        let bytes = fs::read(&file).map_err(|error| error.to_string())?;
+        let bytes = read_file(&file, left)?;
+        left = left.saturating_sub(bytes.len() as u64);
         sum.add(junit::parse(&String::from_utf8_lossy(&bytes))?);
     }
     Ok(sum)
+}
+
+/// A plain file that has at most so many bytes: a pipe or a device would be read for ever.
+fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let found = fs::symlink_metadata(path).map_err(|_| "no report was written".to_owned())?;
+    if !found.is_file() {
+        return Err("the report is no plain file".into());
+    }
+    let open = fs::OpenOptions::new().read(true).custom_flags(NONBLOCK_NOFOLLOW).open(path);
+    let mut bytes = Vec::new();
+    let read = open.and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes));
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most {
+        return Err(format!("the report has more than {JUNIT_BYTES_MAX} bytes, which are read at most"));
+    }
+    Ok(bytes)
 }
 
 /// Waits for the command, at most its time; a lost lease ends it.

@@ -84,8 +84,10 @@ async fn list<P: Platform>(
     remote: &Remote,
     ask: &LsRefs,
 ) -> Result<Vec<u8>, Refusal> {
-    let wants_changes =
-        ask.prefixes.is_empty() || ask.prefixes.iter().any(|prefix| prefix.starts_with("refs/changes"));
+    // Whoever asks for all refs, or for some below these, gets them; a clone asks for branches and tags.
+    let names =
+        |prefix: &String| prefix.starts_with("refs/changes") || "refs/changes/".starts_with(prefix.as_str());
+    let wants_changes = ask.prefixes.is_empty() || ask.prefixes.iter().any(names);
     let reply = refs(event, call, remote, !wants_changes).await?;
     let mut hidden = Vec::new();
     if sees_candidates(call, remote) {

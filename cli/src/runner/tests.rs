@@ -160,3 +160,28 @@ fn nothing_of_a_token_that_begins_in_what_is_left_out_is_sent() {
         assert!(sent.bytes().all(|byte| byte == b'.'), "{inside} bytes of the token lie in the tail");
     }
 }
+
+#[test]
+fn a_report_that_is_no_plain_file_is_refused_and_never_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        at("pipe.xml"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("zero.xml")).unwrap();
+    for name in ["pipe.xml", "zero.xml"] {
+        assert!(read_report(&at(name)).unwrap_err().contains("no plain file"), "{name}");
+        let folder = at(&format!("in-{name}"));
+        fs::create_dir(&folder).unwrap();
+        fs::rename(at(name), folder.join(name)).unwrap();
+        assert!(read_report(&folder).unwrap_err().contains("no plain file"), "{name} in a folder");
+    }
+    fs::write(at("large.xml"), "<a/>".repeat(100)).unwrap();
+    assert!(read_file(&at("large.xml"), 399).unwrap_err().contains("more than"));
+    assert_eq!(read_file(&at("large.xml"), 400).unwrap().len(), 400);
+}

@@ -12,6 +12,7 @@ mod apply;
 mod attributes;
 mod changes;
 mod content;
+mod doubles;
 mod lookup;
 mod outcome;
 mod renames;

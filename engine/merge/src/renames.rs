@@ -19,6 +19,7 @@ use yard_rules::Rules;
 
 use crate::changes::{Changes, RenameHints, Wanted};
 use crate::content::{Blobs, Three, is_file};
+use crate::doubles;
 use crate::lookup::TreeLookup;
 use crate::outcome::{Collision, CollisionKind, Gathered};
 use crate::store::{Store, from_gix, to_gix};
@@ -52,6 +53,10 @@ pub(crate) fn merge(
     out: &mut Gathered,
 ) -> Result<(), ReadError> {
     prefetch(objects, sides, work)?;
+    out.collisions.extend(doubles::collisions(objects, sides));
+    if !out.collisions.is_empty() {
+        return Ok(());
+    }
     let store = Store::new(objects, submodules(sides));
     let machine = run(&store, trees);
     let missing = store.missing();
@@ -235,7 +240,11 @@ fn check_conflicts(
             continue;
         }
         let Some(content) = conflict.content_merge() else { continue };
+        let merged = from_gix(&content.merged_blob_id);
         let [base, ours, theirs] = conflict.entries.map(|entry| entry.map(|entry| from_gix(&entry.id)));
+        // Where both sides rename alike, the entries are the merged file already.
+        let own = |id: Option<ObjectId>, change| if id == Some(merged) { id_of(change) } else { id };
+        let (ours, theirs) = (own(ours, &conflict.ours), own(theirs, &conflict.theirs));
         let (Some(ours), Some(theirs)) = (ours, theirs) else {
             out.collisions.push(undecided(&path, "a content merge without two sides"));
             continue;
@@ -249,7 +258,7 @@ fn check_conflicts(
                 Some(Err((kind, why))) => out.collisions.push(Collision::new(&path, kind, why)),
                 Some(Ok(bytes)) => {
                     let id = yard_git::hash(Kind::Blob, &bytes);
-                    if id == from_gix(&content.merged_blob_id) {
+                    if id == merged {
                         let rule = work.rules.of(name);
                         match rule.map_or(Ok(()), |rule| blobs.agrees(objects, rule, &bytes)) {
                             Ok(()) => _ = checked.insert(id),
@@ -265,6 +274,16 @@ fn check_conflicts(
     }
     wanted.check()?;
     Ok(checked)
+}
+
+/// What a change puts at its place.
+fn id_of(change: &GixChange) -> Option<ObjectId> {
+    match change {
+        GixChange::Addition { id, .. }
+        | GixChange::Modification { id, .. }
+        | GixChange::Rewrite { id, .. } => Some(from_gix(id)),
+        GixChange::Deletion { .. } => None,
+    }
 }
 
 /// Is this a rename of two files so unlike that git, which measures otherwise, may see none?

@@ -217,6 +217,52 @@ fn c8_an_edit_of_main_arrives_in_the_file_that_the_change_renames() {
 }
 
 #[test]
+fn a_file_that_both_sides_rename_alike_and_edit_is_merged_at_its_new_place() {
+    let text = lines(0..20);
+    let base = files([("f", &text), ("x", "x\n")]);
+    let ours = with(&moved(&base, "f", "g"), "g", Mode::File, edited(&text, 1, "ours"));
+    let theirs = with(&moved(&base, "f", "g"), "g", Mode::File, edited(&text, 18, "theirs"));
+    let (applied, result) = plain(&base, &ours, &theirs).unwrap();
+    assert_eq!(result, files([("g", &edited(&edited(&text, 1, "ours"), 18, "theirs")), ("x", "x\n")]));
+    assert_eq!(applied.new_blobs.len(), 1, "{applied:?}");
+}
+
+#[test]
+fn an_edit_never_arrives_in_the_double_of_a_file() {
+    let text = lines(0..20);
+    let base = files([("a/f", &text), ("b/f", &text), ("c/f", &text)]);
+    let edit = |path: &str| with(&base, path, Mode::File, edited(&text, 9, "theirs"));
+    // Main deletes one of three, and moves the two others.
+    let ours = without(&moved(&moved(&base, "b/f", "b/g"), "c/f", "c/g"), "a/f");
+    collides(plain(&base, &ours, &edit("b/f")), "b/f", CollisionKind::Rename);
+    collides(plain(&base, &edit("b/f"), &ours), "b/f", CollisionKind::Rename);
+    // The one that went away is edited.
+    let ours = without(&moved(&base, "b/f", "b/g"), "a/f");
+    collides(plain(&base, &ours, &edit("a/f")), "a/f", CollisionKind::Rename);
+    // Doubles that stayed do no harm, and neither do files with little in common.
+    let ours = moved(&base, "b/f", "b/g");
+    assert_eq!(
+        plain(&base, &ours, &edit("b/f")).unwrap().1[&b"b/g"[..]].1,
+        edited(&text, 9, "theirs").as_bytes()
+    );
+    let base = files([("a/f", &text), ("b/f", &lines(50..70)), ("x", "x\n")]);
+    let ours = moved(&moved(&base, "a/f", "a/g"), "b/f", "b/g");
+    let theirs = with(&base, "b/f", Mode::File, edited(&lines(50..70), 9, "theirs"));
+    assert!(plain(&base, &ours, &theirs).is_ok());
+}
+
+#[test]
+fn an_edit_never_arrives_in_another_file_that_is_nearly_the_same() {
+    let text = lines(0..20);
+    let base = files([("a/f", &text), ("b/f", &edited(&text, 0, "b"))]);
+    let both = moved(&moved(&base, "a/f", "c/g"), "b/f", "c/h");
+    let ours = with(&both, "c/g", Mode::File, edited(&text, 19, "main"));
+    let ours = with(&ours, "c/h", Mode::File, edited(&edited(&text, 0, "b"), 19, "main"));
+    let theirs = with(&base, "a/f", Mode::File, edited(&text, 9, "theirs"));
+    collides(plain(&base, &ours, &theirs), "a/f", CollisionKind::Rename);
+}
+
+#[test]
 fn c8_a_moved_file_under_a_rule_is_merged_only_where_the_rule_agrees() {
     let log = |new: &str, end: &str| {
         let old: String = (0..9).map(|n| format!("- Entry {n}.\n")).collect();

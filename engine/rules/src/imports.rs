@@ -16,6 +16,9 @@ use block::Block;
 /// Stands for the block in the merge of the rest.
 const MARK: &str = "\u{0001}the import block\u{0001}";
 
+/// Statements of a block, and names that it binds, at most: each is compared with all others.
+const STATEMENTS_MAX: usize = 1_000;
+
 /// What imports look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
@@ -47,6 +50,12 @@ pub(crate) fn merge(sides: Sides<'_>) -> Result<Vec<u8>, String> {
     let (Some(mut base), Some(mut ours), Some(mut theirs)) = (base, ours, theirs) else {
         return whole().map_err(|why| format!("a version has no imports at its top, and {why}"));
     };
+    for block in [&base, &ours, &theirs] {
+        let names: usize = block.statements.iter().map(|one| one.binds.len()).sum();
+        if block.statements.len().max(names) > STATEMENTS_MAX {
+            return Err(format!("{} has more than {STATEMENTS_MAX} imports", block.side));
+        }
+    }
     let repeated = [&base, &ours, &theirs].into_iter().flat_map(Block::repeated).collect();
     [&mut base, &mut ours, &mut theirs].into_iter().try_for_each(|block| block.single(&repeated))?;
     let rest = |block: &Block<'_>| three.shape.write(&block.rest(MARK));

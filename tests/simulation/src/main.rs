@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser as _;
+use yard_loadtest::figures::{Figures, Target};
 use yard_simulation::run::{Outcome, run};
 
 /// Runs seeds of the simulation.
@@ -85,6 +86,16 @@ fn main() -> ExitCode {
         sum(|one| one.landed as u64),
         steps as f64 / seconds.max(0.001)
     );
+    let mut figures = Figures::new("simulation", args.from);
+    figures.add("seeds", all.len() as f64, "seeds", Target::None);
+    figures.add("steps", steps as f64, "events", Target::None);
+    figures.add("faults", sum(|one| one.faults) as f64, "faults", Target::None);
+    figures.add("broken_laws", broken as f64, "seeds", Target::AtMost(0.0));
+    figures.add("steps_per_second", steps as f64 / seconds.max(0.001), "1/s", Target::None);
+    if let Err(error) = figures.finish() {
+        eprintln!("the figures cannot be written: {error:#}");
+        return ExitCode::FAILURE;
+    }
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -34,6 +34,8 @@ pub enum Scene {
     SameFile,
     RenameAgainstEdit,
     Anything,
+    /// Files that are alike, some of which move.
+    Doubles,
     Attributes,
     Union,
 }
@@ -236,13 +238,52 @@ fn attributes(rng: &mut Rng, files: &mut Files) {
     files.insert(format!("{dir}.gitattributes"), ("100644", text.as_bytes().to_vec()));
 }
 
+/// One file in several folders, nearly or wholly alike; one side moves and deletes some, the other edits one,
+/// and now and then moves it alike.
+fn doubles(rng: &mut Rng, base: &mut Files, ours: &mut Files, theirs: &mut Files) {
+    let text = source(rng);
+    let paths: Vec<String> = (0..2 + rng.below(3)).map(|n| format!("d{n}/f.rs")).collect();
+    for path in &paths {
+        let text = if rng.chance(30) { edit_text(rng, &text, None) } else { text.clone() };
+        base.insert(path.clone(), ("100644", text));
+    }
+    (*ours, *theirs) = (base.clone(), base.clone());
+    let (mover, editor) = if rng.chance(50) { (ours, theirs) } else { (theirs, ours) };
+    let edited = rng.pick(&paths).clone();
+    for path in &paths {
+        let to = match rng.below(5) {
+            0 => continue,
+            1 => {
+                mover.remove(path);
+                continue;
+            }
+            2 => path.replace("/f.rs", "/g.rs"),
+            3 => path.replace('d', "e"),
+            _ => format!("all/{}", path.replace('/', "-")),
+        };
+        let Some(file) = mover.remove(path) else { continue };
+        let text = if rng.chance(25) { edit_text(rng, &file.1, None) } else { file.1 };
+        mover.insert(to.clone(), (file.0, text));
+        if *path == edited
+            && rng.chance(25)
+            && let Some(file) = editor.remove(path)
+        {
+            editor.insert(to.clone(), (file.0, edit_text(rng, &file.1, None)));
+        }
+    }
+    if let Some(file) = editor.get_mut(&edited) {
+        file.1 = edit_text(rng, &file.1, None);
+    }
+}
+
 /// The pair of a seed.
 pub fn pair(seed: u64) -> Pair {
     let mut rng = Rng(seed);
     let scene = match seed % 20 {
         0..8 => Scene::SameFile,
         8..14 => Scene::RenameAgainstEdit,
-        14..18 => Scene::Anything,
+        14..17 => Scene::Anything,
+        17 => Scene::Doubles,
         18 => Scene::Attributes,
         _ => Scene::Union,
     };
@@ -281,6 +322,7 @@ pub fn pair(seed: u64) -> Pair {
                 anything(&mut rng, mover, &focus);
             }
         }
+        Scene::Doubles => doubles(&mut rng, &mut base, &mut ours, &mut theirs),
         Scene::Anything => {
             for _ in 0..1 + rng.below(3) {
                 anything(&mut rng, &mut ours, &focus);

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::Language;
 use super::block::Block;
 
+/// Bytes that are read again for each name whose uses are looked for, in all.
+const READ_BYTES_MAX: usize = 64 << 20;
+
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
@@ -67,6 +70,11 @@ pub(super) fn check(
     let merged = Block::find(language, &lines, "the merged file");
     let merged = merged.as_ref().map(binds).unwrap_or_default();
     let (was, our, their) = (binds(base), binds(ours), binds(theirs));
+    let new = merged.keys().filter(|name| !was.contains_key(*name));
+    let gone = was.keys().filter(|name| !merged.contains_key(*name));
+    if new.chain(gone).count().saturating_mul(rest.len()) > READ_BYTES_MAX {
+        return Err("too many imports change to look for the uses of each in so large a file".to_owned());
+    }
     for (name, count) in &merged {
         if *count > 1 && our.get(name) != Some(count) && their.get(name) != Some(count) {
             return Err(format!("two imports would bind {name:?}, one from each side"));

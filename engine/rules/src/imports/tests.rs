@@ -299,3 +299,17 @@ proptest! {
         prop_assert_eq!(names(&swapped).into_iter().collect::<Set>(), right);
     }
 }
+
+#[test]
+fn a_block_or_a_file_that_would_take_long_collides_at_once() {
+    let many = |n: usize| (0..n).map(|n| format!("import m{n}\n")).collect::<String>();
+    let began = std::time::Instant::now();
+    let base = many(20_000);
+    let why = python(&base, &format!("{base}import a\n"), &format!("{base}import b\n")).unwrap_err();
+    assert!(why.contains("1000 imports"), "{why}");
+    let (base, rest) = (many(400), "x = 1\n".repeat(40_000));
+    let why =
+        python(&format!("{base}{rest}"), &format!("import a\n{rest}"), &format!("{base}import b\n{rest}"));
+    assert!(why.unwrap_err().contains("so large a file"));
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
