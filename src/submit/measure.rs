@@ -7,7 +7,7 @@ use yard_git::tree;
 use yard_git::{Missing, Objects, ReadError};
 
 /// Paths named as taken back, at most.
-pub const TAKES_BACK_MAX: usize = 100;
+pub const TAKES_BACK_MAX: usize = 1_000;
 
 /// How a head differs from its base and from older mains.
 #[derive(Debug, Clone, PartialEq, Eq)]

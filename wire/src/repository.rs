@@ -241,7 +241,7 @@ pub struct Proposal {
     /// Differing paths between the head's tree and each main of `mains_before`, counted no further
     /// than the number of edits.
     pub differs_from_mains: Vec<u32>,
-    /// Paths that the nearest of those mains would take back, at most 100.
+    /// Paths that the nearest of those mains would take back, at most 1,000.
     pub takes_back: Vec<RepoPath>,
     /// Declared reverts.
     pub reverts: Vec<ChangeId>,

@@ -382,7 +382,7 @@ impl Refusal {
             Self::StaleTree { landings, paths } => write!(
                 f,
                 "this tree looks like main {landings} landings before its base and would take back {}: rebase the \
-                 work onto main, or declare a revert with a trailer 'Reverts: CHANGE'",
+                 work onto main, or declare a revert, one trailer 'Reverts: CHANGE' for each change that brought them",
                 list(paths)
             ),
             Self::NoEdits => f.write_str("the change changes nothing against its base"),

@@ -60,7 +60,7 @@ pub struct Proposal {
     /// Differing paths between the head's tree and each of [`Bases::mains_before`], in its order,
     /// counted no further than the number of edits.
     pub differs_from_mains: Vec<u32>,
-    /// Paths that the nearest of those mains would take back, at most 100.
+    /// Paths that the nearest of those mains would take back, at most 1,000.
     pub takes_back: Vec<RepoPath>,
     /// Declared reverts.
     pub reverts: Vec<ChangeId>,
@@ -266,7 +266,13 @@ fn may_have_version(ledger: &dyn Ledger, proposal: &Proposal, change: &ChangeId)
         if version != proposal.replay_of && !off(Mutant::LateReplay) {
             return Err(Refusal::LateReplay { change: change.clone() });
         }
-        within_review(proposal, change, newest.as_deref())?;
+        let replayed = newest.as_ref().and_then(|row| row.replay.as_ref());
+        let reviewed = match replayed {
+            // What a model made was not reviewed; it may have left paths out, or carried them on.
+            Some(origin) if !off(Mutant::ReviewedRow) => ledger.row(change, origin.reviewed),
+            _ => newest.clone(),
+        };
+        within_review(proposal, change, reviewed.as_deref())?;
     }
     match newest {
         Some(row) if row.head == proposal.head => {
@@ -277,10 +283,14 @@ fn may_have_version(ledger: &dyn Ledger, proposal: &Proposal, change: &ChangeId)
     }
 }
 
-/// A replay touches only the paths of the version that it replays, carried through main's renames.
-fn within_review(proposal: &Proposal, change: &ChangeId, newest: Option<&Submission>) -> Result<(), Refusal> {
+/// A replay touches only the paths of the reviewed version, carried through main's renames.
+fn within_review(
+    proposal: &Proposal,
+    change: &ChangeId,
+    reviewed: Option<&Submission>,
+) -> Result<(), Refusal> {
     let reviewed: BTreeSet<&RepoPath> =
-        newest.iter().flat_map(|row| &row.edits).map(|edit| &edit.path).collect();
+        reviewed.iter().flat_map(|row| &row.edits).map(|edit| &edit.path).collect();
     let renames = proposal.replay.iter().flat_map(|origin| &origin.renames);
     let renamed: BTreeSet<&RepoPath> =
         renames.filter(|(from, _)| reviewed.contains(from)).map(|(_, to)| to).collect();
@@ -338,11 +348,19 @@ fn no_cycle(ledger: &dyn Ledger, change: &ChangeId, waits_for: &[ChangeId]) -> R
 }
 
 /// A guard, not a law: a tree that is nearer to an older main than to its own base.
+///
+/// A declared revert may take back the paths of the changes that it names, and no others.
 fn stale_tree(ledger: &dyn Ledger, proposal: &Proposal, bases: &Bases) -> Result<Option<String>, Refusal> {
-    if !proposal.reverts.is_empty() {
-        if let Some(unknown) = proposal.reverts.iter().find(|change| ledger.newest(change).is_none()) {
-            return Err(Refusal::NotFound { kind: "change".into(), name: unknown.to_string() });
-        }
+    let mut declared: BTreeSet<RepoPath> = BTreeSet::new();
+    for change in &proposal.reverts {
+        let named = ledger.newest(change).ok_or_else(|| Refusal::NotFound {
+            kind: "change".into(),
+            name: change.to_string(),
+        })?;
+        declared.extend(named.edits.iter().map(|edit| edit.path.clone()));
+    }
+    let taken: Vec<&RepoPath> = proposal.takes_back.iter().filter(|path| !declared.contains(path)).collect();
+    if !proposal.reverts.is_empty() && (taken.is_empty() || off(Mutant::Reverts)) {
         return Ok(None);
     }
     if proposal.replay_of.is_some() || off(Mutant::StaleTree) {
@@ -357,16 +375,16 @@ fn stale_tree(ledger: &dyn Ledger, proposal: &Proposal, bases: &Bases) -> Result
     // The nearest of the mains that are nearer than the base says what was taken.
     let Some((place, _)) = counts.clone().filter(|(place, _)| *place >= 1).min_by_key(|(_, count)| **count)
     else {
-        return Ok(counts.map(|_| warning(ledger, proposal, bases)).next());
+        return Ok(counts.map(|_| warning(ledger, &taken, bases)).next());
     };
-    let paths = proposal.takes_back.iter().take(100).cloned().collect();
+    let paths = taken.into_iter().take(100).cloned().collect();
     Err(Refusal::StaleTree { landings: place + 1, paths })
 }
 
-fn warning(ledger: &dyn Ledger, proposal: &Proposal, bases: &Bases) -> String {
+fn warning(ledger: &dyn Ledger, taken: &[&RepoPath], bases: &Bases) -> String {
     let last = bases.commits.iter().find_map(|base| ledger.landing_of(base));
     let last = last.map_or_else(|| "the last landing".to_owned(), |last| format!("change {}", last.change));
-    let paths: Vec<String> = proposal.takes_back.iter().take(10).map(ToString::to_string).collect();
+    let paths: Vec<String> = taken.iter().take(10).map(ToString::to_string).collect();
     let paths = paths.join(", ");
     format!("this takes back what {last} brought ({paths}); if it is meant, declare it: 'Reverts: CHANGE'")
 }

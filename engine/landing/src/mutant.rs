@@ -132,6 +132,8 @@ mutants! {
     LateReplay,
     /// Acceptance: a replay may touch any path.
     OutsideReview,
+    /// Acceptance: a second replay is held against the first one, not against what was reviewed.
+    ReviewedRow,
     /// Acceptance: only what is on main now is known.
     BaseEver,
     /// Acceptance: the change's own commits count as base.
@@ -152,6 +154,8 @@ mutants! {
     WhichChange,
     /// Acceptance: stale trees are taken.
     StaleTree,
+    /// Acceptance: a declared revert may take back anything.
+    Reverts,
     /// Acceptance: bases are not looked for again.
     Raced,
     /// A cancel after the landing is taken.

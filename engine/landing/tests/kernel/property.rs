@@ -253,6 +253,7 @@ fn cost(n: usize) -> (usize, u128) {
             change: Some(id.clone()),
             new_change: false,
             replay_of: None,
+            reviewed: None,
             renames: Vec::new(),
             differing_lines: 0,
             fork: fork("f1"),

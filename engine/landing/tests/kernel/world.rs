@@ -171,6 +171,8 @@ pub struct Push {
     pub change: Option<ChangeId>,
     pub new_change: bool,
     pub replay_of: Option<Version>,
+    /// The version that was reviewed; the replayed one when absent.
+    pub reviewed: Option<Version>,
     /// Reviewed paths that main has renamed, for a replay.
     pub renames: Vec<(RepoPath, RepoPath)>,
     /// Lines that differ from what was reviewed, for a replay.
@@ -188,7 +190,7 @@ fn origin(of: Version, push: &Push) -> Origin {
         lane: lane("main"),
         no: ReplayNo(1),
         of,
-        reviewed: of,
+        reviewed: push.reviewed.unwrap_or(of),
         cause: Cause::Collision { paths: Vec::new() },
         rivals: Vec::new(),
         renames: push.renames.clone(),
@@ -417,6 +419,7 @@ impl World {
             change: id.cloned(),
             new_change: false,
             replay_of: None,
+            reviewed: None,
             renames: Vec::new(),
             differing_lines: 0,
             fork: who.clone(),

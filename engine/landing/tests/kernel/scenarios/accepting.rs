@@ -157,6 +157,23 @@ stories! {
         world.check();
     }
 
+    fn a_second_replay_may_touch_what_the_first_left_out_and_no_more() {
+        let mut world = world();
+        let a = world.submitted("f1", "a", &[("a", Some(TOP)), ("b", Some(TOP))]);
+        let main = world.main();
+        let mut first = world.work(&None, Some(&a), main, &with(&start(), &[("b", Some("2 once"))]));
+        (first.replay_of, first.reviewed) = (Some(Version(1)), Some(Version(1)));
+        assert_eq!(world.submit(&first), Ok((a.clone(), Version(2))));
+        let files = with(&start(), &[("a", Some("3 twice")), ("b", Some("3 twice"))]);
+        let mut second = world.work(&None, Some(&a), main, &files);
+        (second.replay_of, second.reviewed) = (Some(Version(2)), Some(Version(1)));
+        let mut wide = world.work(&None, Some(&a), main, &with(&files, &[("c", Some("x"))]));
+        (wide.replay_of, wide.reviewed) = (Some(Version(2)), Some(Version(1)));
+        assert_eq!(world.submit(&wide), Err(Refusal::OutsideReview { change: a.clone(), path: path("c") }));
+        assert_eq!(world.submit(&second), Ok((a, Version(3))));
+        world.check();
+    }
+
     fn a_replay_that_differs_too_much_lands_once_an_admin_has_approved_it() {
         let policy = Policy { command: "test".into(), review_lines: Some(2), ..Policy::default() };
         let mut world = World::with_policy(&start(), policy);
@@ -374,6 +391,11 @@ stories! {
         push.reverts = vec![change("a"), change("b"), change("c")];
         let (id, _) = world.submit(&push).unwrap();
         assert!(world.ledger.newest(&id).unwrap().warnings.is_empty());
+        // One of three declared: the two others would go back with it.
+        let mut part = world.work(&fork("f2"), Some(&change("part")), main, &files);
+        part.reverts = vec![change("a")];
+        let paths = vec![path("b"), path("c")];
+        assert_eq!(world.submit(&part), Err(Refusal::StaleTree { landings: 3, paths }));
         let mut other = world.work(&fork("f2"), Some(&change("other")), main, &files);
         other.reverts = vec![change("unknown")];
         assert!(matches!(world.submit(&other), Err(Refusal::NotFound { .. })));

@@ -89,6 +89,7 @@ impl Sim {
             change: id,
             new_change: false,
             replay_of: None,
+            reviewed: None,
             renames: Vec::new(),
             differing_lines: 0,
             fork: fork(&self.agents[a].name),

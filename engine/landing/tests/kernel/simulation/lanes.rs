@@ -290,6 +290,7 @@ impl Sim {
             change: Some(change.clone()),
             new_change: false,
             replay_of: Some(entry.version),
+            reviewed: None,
             renames: Vec::new(),
             differing_lines: 0,
             fork: self.world.ledger.newest(change).unwrap().fork.clone(),
