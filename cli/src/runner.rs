@@ -158,7 +158,9 @@ impl Runner {
         let checkout = self.checkout(work)?;
         if let Some(path) = &work.junit {
             // A report that lies in the tree is not this run's.
-            let _ = fs::remove_file(checkout.join(path));
+            if let Ok(report) = inside(&checkout, path) {
+                let _ = fs::remove_file(report);
+            }
         }
         let (ended, fault) = self.run_command(work, &checkout, &self.work.join("run.log"), lost)?;
         let Some(success) = ended else { return Ok((broken(), fault)) };
@@ -166,7 +168,7 @@ impl Runner {
             let why = "the configuration names no JUnit report, so no test can be counted".to_owned();
             return Ok((broken(), Some(why)));
         };
-        match read_report(&checkout.join(path)) {
+        match inside(&checkout, path).and_then(|report| read_report(&report)) {
             Ok(summary) => Ok((judged(success, summary), None)),
             Err(why) => Ok((broken(), Some(format!("{path}: {why}")))),
         }
@@ -384,7 +386,9 @@ fn describe(result: &RunResult, fault: Option<&str>) -> String {
 }
 
 fn read_report(path: &Path) -> Result<junit::Summary, String> {
-    let files: Vec<PathBuf> = if path.is_dir() {
+    // Not through a link, which could lead anywhere.
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let files: Vec<PathBuf> = if is_folder {
         let entries = fs::read_dir(path).map_err(|error| error.to_string())?;
         let mut files: Vec<PathBuf> = entries
             .filter_map(|entry| entry.ok().map(|entry| entry.path()))
@@ -405,6 +409,21 @@ fn read_report(path: &Path) -> Result<junit::Summary, String> {
         sum.add(junit::parse(&String::from_utf8_lossy(&bytes))?);
     }
     Ok(sum)
+}
+
+/// Where a path of the checkout lies; a link on its way may not lead out of it.
+fn inside(checkout: &Path, path: &str) -> Result<PathBuf, String> {
+    let whole = checkout.join(path);
+    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+        return Err("no report was written".into());
+    };
+    let real = |path: &Path| fs::canonicalize(path).map_err(|_| "no report was written".to_owned());
+    let (parent, root) = (real(parent)?, real(checkout)?);
+    if parent.starts_with(root) {
+        Ok(parent.join(name))
+    } else {
+        Err("the report's folder is a link that leads out of the checkout".into())
+    }
 }
 
 /// A plain file that has at most so many bytes: a pipe or a device would be read for ever.

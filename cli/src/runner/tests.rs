@@ -185,3 +185,17 @@ fn a_report_that_is_no_plain_file_is_refused_and_never_waited_for() {
     assert!(read_file(&at("large.xml"), 399).unwrap_err().contains("more than"));
     assert_eq!(read_file(&at("large.xml"), 400).unwrap().len(), 400);
 }
+
+#[test]
+fn a_report_is_looked_for_and_removed_inside_of_the_checkout_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let checkout = dir.path().join("checkout");
+    fs::create_dir_all(checkout.join("own/deep")).unwrap();
+    fs::create_dir(dir.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", checkout.join("out")).unwrap();
+    std::os::unix::fs::symlink("own", checkout.join("link")).unwrap();
+    assert!(inside(&checkout, "out/report.xml").unwrap_err().contains("leads out"));
+    assert!(inside(&checkout, "../elsewhere/report.xml").is_err());
+    assert!(inside(&checkout, "link/deep/report.xml").unwrap().ends_with("own/deep/report.xml"));
+    assert!(inside(&checkout, "not-there/report.xml").is_err());
+}
