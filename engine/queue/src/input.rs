@@ -198,8 +198,11 @@ impl Lane {
     pub fn feed(&mut self, input: Input, world: &mut World, now: Millis) -> Fed {
         let mut facts = Vec::new();
         self.settle_all(world, now, &mut facts);
+        let begins = match &input {
+            Input::Begin { attempt, .. } => Some(attempt.clone()),
+            _ => None,
+        };
         match &input {
-            Input::Begin { attempt, .. } => world.assembling = Some(attempt.clone()),
             Input::Assembled { attempt, .. } | Input::AssemblyFailed { attempt, .. }
                 if world.assembling.as_ref() == Some(attempt) =>
             {
@@ -212,6 +215,10 @@ impl Lane {
             Ok((decided, answer)) => (decided, Ok(answer)),
             Err((decided, refusal)) => (decided, Err(refusal)),
         };
+        // What was refused is not under way: nothing would ever end it.
+        if begins.is_some() && answer.is_ok() {
+            world.assembling = begins;
+        }
         for fact in decided {
             self.apply(&fact);
             facts.push(fact);

@@ -167,6 +167,19 @@ fn a9_a_process_that_dies_while_it_assembles_leaves_no_idle_train() {
 }
 
 #[test]
+fn an_assembly_that_was_refused_keeps_no_train_from_leaving() {
+    let mut yard = Yard::new(|_, _| green());
+    yard.submit("a");
+    yard.pull();
+    let Step::Assemble { mut attempt, kind, .. } = yard.lane.next(&yard.world, yard.now) else { panic!() };
+    attempt.train = yard_common::TrainNo(attempt.train.0 + 1);
+    assert!(yard.feed(Input::Begin { attempt, kind }).is_err());
+    assert!(matches!(yard.lane.next(&yard.world, yard.now), Step::Assemble { .. }));
+    yard.settle();
+    assert_eq!(yard.landed(), ["a"]);
+}
+
+#[test]
 fn a6_a_green_run_whose_report_came_lands_by_a_sweep_alone() {
     let mut yard = Yard::new(|_, _| green());
     yard.submit("a");
