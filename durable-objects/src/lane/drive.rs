@@ -40,12 +40,11 @@ impl<P: Platform> Lane<P> {
     /// # Errors
     /// [`Refusal::Internal`] when the tables fail.
     pub async fn alarm(&self, clock: &dyn Fn() -> Millis) -> Result<Option<Millis>, Refusal> {
-        if let Some(since) = self.driving.get() {
-            if clock().since(since) < STEP_MS_MAX {
-                return Ok(Some(clock().plus(RETRY_MS)));
-            }
-            self.with(|loaded| loaded.world.assembling = None)?;
+        if self.driving.get().is_some_and(|since| clock().since(since) < STEP_MS_MAX) {
+            return Ok(Some(clock().plus(RETRY_MS)));
         }
+        // Nobody but this assembles: what an alarm that was cut off had begun is given up.
+        self.with(|loaded| loaded.world.assembling = None)?;
         self.driving.set(Some(clock()));
         let _driving = Driving(&self.driving);
         if self.with(|loaded| loaded.repo.is_none())? {
