@@ -3,10 +3,15 @@
 use std::cell::Cell;
 
 use worker::{DurableObject, Env, Request, Response, Result, State, durable_object};
-use yard_common::Refusal;
+use yard_common::{Millis, Refusal};
 
 use super::platform::{self, D1, R2, Stubs, WorkerSql};
 use crate::points;
+
+/// An alarm that is overdue by this, in milliseconds, is set again.
+const LOST_ALARM_MS: u64 = 5_000;
+/// An alarm later than this, in milliseconds from now, does not keep an earlier one from being set.
+const SOON_MS: u64 = 60_000;
 
 /// What workerd gives a Repository.
 pub struct Workerd;
@@ -23,23 +28,33 @@ impl crate::Platform for Workerd {
 pub struct Repository {
     state: State,
     host: Option<crate::Repository<Workerd>>,
-    armed: Cell<bool>,
+    /// When the alarm is due that was set, where that is soon.
+    armed: Cell<Option<Millis>>,
 }
 
 impl Repository {
     /// Wakes the object when effects are to be done; an alarm that is set is left alone.
     async fn arm(&self, host: &crate::Repository<Workerd>) {
-        if self.armed.get() {
+        let now = crate::clock::now();
+        // An alarm that should have come long ago was lost: the handler's end may have taken it away.
+        if self.armed.get().is_some_and(|armed| now.since(armed) < LOST_ALARM_MS) {
             return;
         }
         let Ok(Some(due)) = host.due() else { return };
-        let due = i64::try_from(due).unwrap_or(i64::MAX);
-        let soon = self.state.storage().get_alarm().await.ok().flatten();
-        let wanted = i64::try_from(crate::clock::now().0).unwrap_or(0).saturating_add(due);
-        if soon.is_none_or(|soon| soon > wanted) && self.state.storage().set_alarm(due).await.is_err() {
-            return;
+        let storage = self.state.storage();
+        let soon = storage.get_alarm().await.ok().flatten().and_then(|soon| u64::try_from(soon).ok());
+        let wanted = now.plus(due);
+        if soon.is_none_or(|soon| soon > wanted.0 || now.0 > soon.saturating_add(LOST_ALARM_MS)) {
+            let offset = i64::try_from(due).unwrap_or(i64::MAX);
+            if storage.set_alarm(offset).await.is_err() {
+                return;
+            }
         }
-        self.armed.set(due < 60_000);
+        self.soon(now, due);
+    }
+
+    fn soon(&self, now: Millis, due: u64) {
+        self.armed.set((due < SOON_MS).then(|| now.plus(due)));
     }
 }
 
@@ -55,7 +70,7 @@ impl DurableObject for Repository {
             (Ok(packs), Ok(index)) => Some(crate::Repository::new(sql, packs, index, Stubs(env), secret)),
             _ => None,
         };
-        Self { state, host, armed: Cell::new(false) }
+        Self { state, host, armed: Cell::new(None) }
     }
 
     async fn fetch(&self, request: Request) -> Result<Response> {
@@ -72,11 +87,10 @@ impl DurableObject for Repository {
 
     async fn alarm(&self) -> Result<Response> {
         // Armed again first: whatever happens below, the object wakes up once more.
-        let rearmed = self.state.storage().set_alarm(5_000_i64).await;
-        self.armed.set(rearmed.is_ok());
+        let _ = self.state.storage().set_alarm(5_000_i64).await;
+        self.armed.set(None);
         if let Some(host) = &self.host {
             let storage = self.state.storage();
-            self.armed.set(false);
             let due = match host.alarm(crate::clock::now()).await {
                 Ok(due) => due,
                 Err(_) => Some(5_000),
@@ -85,7 +99,10 @@ impl DurableObject for Repository {
                 Some(due) => storage.set_alarm(i64::try_from(due).unwrap_or(5_000)).await,
                 None => storage.delete_alarm().await,
             };
-            self.armed.set(done.is_ok() && due.is_some_and(|due| due < 60_000));
+            self.armed.set(None);
+            if let (Ok(()), Some(due)) = (done, due) {
+                self.soon(crate::clock::now(), due);
+            }
         }
         Response::ok("")
     }
