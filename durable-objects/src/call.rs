@@ -1,8 +1,9 @@
 //! Typed calls between objects: `POST /{method}` with JSON, by the object's name.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 
+use futures_util::future::{Either, select};
 use yard_common::{Millis, Refusal};
 use yard_wire::Method;
 
@@ -36,6 +37,19 @@ pub trait Calls {
     /// # Errors
     /// [`Refusal::Internal`] when the queue cannot be reached: they may be in it.
     async fn enqueue(&self, queue: &str, messages: Vec<String>) -> Result<(), Refusal>;
+}
+
+/// What another object, the bucket, a queue or the index has not answered after this, in milliseconds, counts as
+/// lost: twice the longest that a runner's call waits for work.
+pub const ANSWER_MS_MAX: u64 = 45_000;
+
+/// The outcome of `work`; `None` when `time` is over first. A lost answer ends the step that waits for it with an
+/// error, which is tried again, instead of keeping an object from its alarm for ever.
+pub async fn within<T>(work: impl Future<Output = T>, time: impl Future<Output = ()>) -> Option<T> {
+    match select(pin!(work), pin!(time)).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(((), _)) => None,
+    }
 }
 
 /// The binding of the queue of model replays.
@@ -86,3 +100,6 @@ pub fn reply<M: Method>(reply: &M::Reply) -> Result<Vec<u8>, Refusal> {
 pub fn no_method(name: &str) -> Refusal {
     Refusal::NotFound { kind: "method".into(), name: name.chars().take(100).collect() }
 }
+
+#[cfg(test)]
+mod tests;

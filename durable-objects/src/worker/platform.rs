@@ -1,14 +1,16 @@
 //! What workerd gives an object, behind the hosts' traits.
 
+use std::time::Duration;
+
 use wasm_bindgen::{JsCast as _, JsValue};
 use worker::{Bucket, D1Database, Env, Headers, Method as Verb, Range, Request, RequestInit, Response};
-use worker::{SqlStorage, SqlStorageValue, State};
+use worker::{Delay, SqlStorage, SqlStorageValue, State};
 use yard_common::Refusal;
 use yard_wire::Method;
 use yard_wire::problem::{CONTENT_TYPE, Problem};
 
 use crate::blobs::{BlobFault, Blobs};
-use crate::call::{Calls, Object, binding_of};
+use crate::call::{ANSWER_MS_MAX, Calls, Object, binding_of, within};
 use crate::index::{Index, IndexFault};
 use crate::meter::{Operation, count};
 use crate::sql::{INT_MAX, Row, Sql, SqlFault, Value};
@@ -68,6 +70,13 @@ impl Sql for WorkerSql {
     }
 }
 
+/// What does not come in time is lost.
+async fn in_time<T>(work: impl Future<Output = worker::Result<T>>) -> worker::Result<T> {
+    let time = Delay::from(Duration::from_millis(ANSWER_MS_MAX));
+    let lost = || Err(worker::Error::RustError(format!("no answer in {} s", ANSWER_MS_MAX / 1000)));
+    within(work, time).await.unwrap_or_else(lost)
+}
+
 /// The bucket.
 #[derive(Clone)]
 pub struct R2(pub Bucket);
@@ -88,11 +97,16 @@ impl R2 {
         if let Some(range) = range {
             request = request.range(range);
         }
-        let Some(object) = request.execute().await.map_err(fault)? else { return Ok(None) };
-        match object.body() {
-            Some(body) => body.bytes().await.map(Some).map_err(fault),
-            None => Ok(None),
-        }
+        let read = async {
+            match request.execute().await? {
+                Some(object) => match object.body() {
+                    Some(body) => body.bytes().await.map(Some),
+                    None => Ok(None),
+                },
+                None => Ok(None),
+            }
+        };
+        in_time(read).await.map_err(fault)
     }
 }
 
@@ -107,13 +121,13 @@ impl Blobs for R2 {
 
     async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobFault> {
         count(Operation::R2Writes);
-        let done = self.0.put(key, bytes).execute().await;
+        let done = in_time(self.0.put(key, bytes).execute()).await;
         done.map(|_| ()).map_err(|error| BlobFault(format!("{key}: {error}")))
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobFault> {
         count(Operation::R2Reads);
-        let found = self.0.head(key).await.map_err(|error| BlobFault(format!("{key}: {error}")))?;
+        let found = in_time(self.0.head(key)).await.map_err(|error| BlobFault(format!("{key}: {error}")))?;
         Ok(found.map(|object| object.size()))
     }
 
@@ -122,7 +136,7 @@ impl Blobs for R2 {
             return Ok(());
         }
         count(Operation::R2Deletes);
-        let done = self.0.delete_multiple(keys.to_vec()).await;
+        let done = in_time(self.0.delete_multiple(keys.to_vec())).await;
         done.map_err(|error| BlobFault(error.to_string()))
     }
 }
@@ -155,7 +169,7 @@ impl Index for D1 {
         if !params.is_empty() {
             statement = statement.bind(&params).map_err(fault)?;
         }
-        let rows = statement.raw_js_value().await.map_err(fault)?;
+        let rows = in_time(statement.raw_js_value()).await.map_err(fault)?;
         rows.into_iter()
             .map(|row| {
                 let array: worker::js_sys::Array = row.dyn_into().map_err(|_| IndexFault("no row".into()))?;
@@ -174,14 +188,16 @@ impl Index for D1 {
 pub struct Stubs(pub Env);
 
 impl Stubs {
-    async fn send(&self, name: &str, method: &str, body: String) -> worker::Result<Response> {
+    async fn send(&self, name: &str, method: &str, body: String) -> worker::Result<(u16, Vec<u8>)> {
         count(Operation::ObjectCalls);
         let stub = self.0.durable_object(binding_of(name))?.get_by_name(name)?;
         let headers = Headers::new();
         headers.set("content-type", "application/json")?;
         let mut init = RequestInit::new();
         init.with_method(Verb::Post).with_headers(headers).with_body(Some(JsValue::from_str(&body)));
-        stub.fetch_with_request(Request::new_with_init(&format!("http://object/{method}"), &init)?).await
+        let request = Request::new_with_init(&format!("http://object/{method}"), &init)?;
+        let mut response = stub.fetch_with_request(request).await?;
+        Ok((response.status_code(), response.bytes().await?))
     }
 }
 
@@ -196,9 +212,9 @@ impl Calls for Stubs {
             }
         };
         let body = serde_json::to_string(request).map_err(|error| lost(error.to_string()))?;
-        let mut response = self.send(name, M::NAME, body).await.map_err(|error| lost(error.to_string()))?;
-        let bytes = response.bytes().await.map_err(|error| lost(error.to_string()))?;
-        if response.status_code() == 200 {
+        let sent = in_time(self.send(name, M::NAME, body)).await;
+        let (status, bytes) = sent.map_err(|error| lost(error.to_string()))?;
+        if status == 200 {
             return serde_json::from_slice(&bytes).map_err(|error| lost(error.to_string()));
         }
         match serde_json::from_slice::<Problem>(&bytes) {
@@ -219,7 +235,8 @@ impl Calls for Stubs {
                     .build_with_content_type(worker::QueueContentType::Text)
             })
             .collect();
-        self.0.queue(queue).map_err(lost)?.send_raw_batch(batch).await.map_err(lost)
+        let queue = self.0.queue(queue).map_err(lost)?;
+        in_time(queue.send_raw_batch(batch)).await.map_err(lost)
     }
 }
 
