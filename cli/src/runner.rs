@@ -44,6 +44,8 @@ const SEGMENTS_AT_ONCE: usize = 2;
 const SEGMENTS_AT_END: usize = 8;
 /// Largest report read, in bytes.
 const JUNIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// A fetch that brings nothing for so many seconds ends: the lease would be renewed for as long as it hangs.
+const STALLED_SECONDS: &str = if cfg!(test) { "1" } else { "60" };
 
 /// A file that was exchanged for a link or a pipe meanwhile is neither followed nor waited for.
 const NONBLOCK_NOFOLLOW: i32 =
@@ -185,6 +187,8 @@ impl Runner {
             fs::create_dir_all(&cache)?;
             git::run(&cache, None, &["init", "-q", "--bare", "--template=", "."])?;
             git::run(&cache, None, &["config", "gc.auto", "0"])?;
+            git::run(&cache, None, &["config", "http.lowSpeedLimit", "1"])?;
+            git::run(&cache, None, &["config", "http.lowSpeedTime", STALLED_SECONDS])?;
         }
         fs::create_dir_all(&checkout)?;
         let url = format!("{}/{}.git", self.client.url(), self.repo);

@@ -199,3 +199,15 @@ fn a_report_is_looked_for_and_removed_inside_of_the_checkout_alone() {
     assert!(inside(&checkout, "link/deep/report.xml").unwrap().ends_with("own/deep/report.xml"));
     assert!(inside(&checkout, "not-there/report.xml").is_err());
 }
+
+#[test]
+fn a_fetch_of_the_candidate_that_hangs_ends_the_run_without_a_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let runner = Runner { client: Client::new(&url, "sy1.e30.x"), ..runner(dir.path()) };
+    let began = Instant::now();
+    let failed = runner.checkout(&work("true", 10)).unwrap_err().to_string();
+    assert!(failed.contains("git fetch failed"), "{failed}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
