@@ -1,6 +1,8 @@
 //! Objects at hand for one event: what pure functions look at, loaded as they ask for it.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use yard_common::{ObjectId, Refusal};
@@ -8,8 +10,25 @@ use yard_git::{MemoryObjects, Object, Objects, ReadError};
 
 use crate::submit::build::BuildError;
 
-/// Objects that one event may hold, in bytes: 1/4 of the isolate's 128 MB.
+/// Objects that one event may hold, in bytes: 1/4 of the isolate's 128 MB. All replays of a batch are one event, and
+/// what they copy out of their objects into briefs is at most as much again.
 const HAND_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// One that found no room beside the others tries again after this, in seconds.
+const ROOM_AGAIN_SECONDS: u32 = 5;
+
+/// What several hands of one event hold together, in bytes; clones are the same room.
+#[derive(Debug, Clone, Default)]
+pub struct Room(Rc<Cell<usize>>);
+
+impl Room {
+    fn add(&self, bytes: usize) {
+        self.0.set(self.0.get().saturating_add(bytes));
+    }
+
+    fn free(&self, bytes: usize) {
+        self.0.set(self.0.get().saturating_sub(bytes));
+    }
+}
 
 /// Where objects come from.
 pub trait Source {
@@ -25,12 +44,26 @@ pub trait Source {
 pub struct Hand {
     held: MemoryObjects,
     bytes: usize,
+    room: Room,
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.room.free(self.bytes);
+    }
 }
 
 impl Hand {
+    /// An empty one that shares its bound with others.
+    #[must_use]
+    pub fn within(room: &Room) -> Self {
+        Self { held: MemoryObjects::default(), bytes: 0, room: room.clone() }
+    }
+
     /// Puts an object.
     pub fn insert(&mut self, id: ObjectId, object: Arc<Object>) {
         self.bytes += object.data.len();
+        self.room.add(object.data.len());
         self.held.insert(id, object);
     }
 
@@ -38,7 +71,8 @@ impl Hand {
     ///
     /// # Errors
     /// What `read` refuses with; [`Refusal::Internal`] for an object that is nowhere;
-    /// [`Refusal::TooLarge`] when more must be read than an event may hold.
+    /// [`Refusal::TooLarge`] when more must be read than an event may hold; [`Refusal::Overloaded`] when there is
+    /// no room beside what others hold.
     pub async fn until<T, E: Into<Lacking>>(
         &mut self,
         source: &impl Source,
@@ -73,6 +107,9 @@ impl Hand {
         if self.bytes > HAND_BYTES_MAX {
             let what = "what must be read to answer (offer smaller changes)".to_owned();
             return Err(Refusal::TooLarge { what, size: self.bytes as u64, limit: HAND_BYTES_MAX as u64 });
+        }
+        if self.room.0.get() > HAND_BYTES_MAX {
+            return Err(Refusal::Overloaded { retry_after: ROOM_AGAIN_SECONDS });
         }
         Ok(())
     }
@@ -112,3 +149,6 @@ impl From<BuildError> for Lacking {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,8 @@ use yard_wire::lane::ReplayPointer;
 
 use super::platform::Workerd;
 use crate::api::Event;
-use crate::replay::{self, Configured, Delivery, Failure, Models, Raw};
+use crate::hand::Room;
+use crate::replay::{self, Batch, Configured, Delivery, Failure, Models, Raw};
 
 /// The queue's name in wrangler.toml.
 pub const QUEUE: &str = "replay";
@@ -45,17 +46,13 @@ pub async fn take(batch: MessageBatch<serde_json::Value>, env: Env) -> worker::R
     let configured: Configured = Settings::read(|name| setting(&env, name));
     let models = Provider { key: setting(&env, KEY).filter(|key| !key.is_empty()), env };
     let messages = batch.messages()?;
-    join_all(messages.iter().map(|message| one(&event, &models, &configured, message))).await;
+    let batch = Batch { event: &event, models: &models, configured: &configured, room: Room::default() };
+    join_all(messages.iter().map(|message| one(&batch, message))).await;
     event.send_hints().await;
     Ok(())
 }
 
-async fn one(
-    event: &Event<Workerd>,
-    models: &Provider,
-    configured: &Configured,
-    message: &Message<serde_json::Value>,
-) {
+async fn one(batch: &Batch<'_, Workerd, Provider>, message: &Message<serde_json::Value>) {
     // The lane sends text, for what it sends as an object comes as a Map.
     let pointer = match message.body() {
         serde_json::Value::String(text) => serde_json::from_str::<ReplayPointer>(text),
@@ -65,8 +62,8 @@ async fn one(
         worker::console_warn!("queue {QUEUE}: message {} is no pointer and is dropped", message.id());
         return message.ack();
     };
-    let age = event.now.since(Millis(message.timestamp().as_millis()));
-    match replay::one(event, models, configured, &pointer, age).await {
+    let age = batch.event.now.since(Millis(message.timestamp().as_millis()));
+    match replay::one(batch, &pointer, age).await {
         Delivery::Ack => message.ack(),
         Delivery::Again(seconds) => {
             let options = QueueRetryOptionsBuilder::new().with_delay_seconds(seconds).build();

@@ -19,7 +19,7 @@ use yard_wire::repository::{Changes, Contents, Facts};
 use super::ask;
 use super::plan::{self, Plan, Planned};
 use crate::api::{Event, Platform};
-use crate::hand::{Hand, Lacking, Source};
+use crate::hand::{Hand, Lacking, Room, Source};
 use crate::store::{self, Store};
 
 /// Rivals shown to the model.
@@ -98,13 +98,14 @@ impl<P: Platform> Source for Everywhere<'_, P> {
 /// What keeps the change from being replayed; [`Refusal::Internal`] where the platform fails.
 pub async fn gather<P: Platform>(
     event: &Event<P>,
+    room: &Room,
     repo: &RepoName,
     job: &ReplayJob,
 ) -> Result<Gathered, Refusal> {
     let source = Everywhere::of(event, repo, job.early.then_some(job.commit)).await?;
     let (reviewed, spent) = reviewed(event, repo, job).await?;
     let rivals = rivals(event, repo, job).await?;
-    let mut hand = Hand::default();
+    let mut hand = Hand::within(room);
     let onto = job.tree;
     let config_path = RepoPath::new(CONFIG_PATH)?;
     let config = hand.until(&source, |hand| blob_at(hand, onto, &config_path)).await?;

@@ -20,6 +20,7 @@ use yard_wire::lane::{AskReplay, EndReplay, ReplayJob, ReplayPointer};
 use yard_wire::names;
 
 use crate::api::{Event, Platform};
+use crate::hand::Room;
 
 /// A message is delivered again after this, in seconds, when the platform itself failed.
 const PLATFORM_AGAIN_SECONDS: u32 = 10;
@@ -74,7 +75,8 @@ enum Stop {
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Internal { .. } | Refusal::Overloaded { .. } => Self::Again(PLATFORM_AGAIN_SECONDS),
+            Refusal::Internal { .. } => Self::Again(PLATFORM_AGAIN_SECONDS),
+            Refusal::Overloaded { retry_after } => Self::Again(retry_after.max(1)),
             refusal => Self::Failed(refusal.to_string()),
         }
     }
@@ -92,14 +94,25 @@ fn needs_ms(configured: &Configured) -> u64 {
     round.saturating_mul(3).saturating_add(15_000)
 }
 
+/// What all replays of a batch have in common.
+pub struct Batch<'a, P, M> {
+    /// The event.
+    pub event: &'a Event<P>,
+    /// What calls the model.
+    pub models: &'a M,
+    /// The platform's settings.
+    pub configured: &'a Configured,
+    /// What their objects take together.
+    pub room: Room,
+}
+
 /// Makes one replay; `age` is how long ago its message was sent, in milliseconds.
 pub async fn one<P: Platform, M: Models>(
-    event: &Event<P>,
-    models: &M,
-    configured: &Configured,
+    batch: &Batch<'_, P, M>,
     pointer: &ReplayPointer,
     age: u64,
 ) -> Delivery {
+    let Batch { event, models, configured, ref room } = *batch;
     let lane = names::lane(&pointer.repo, &pointer.lane);
     let ReplayPointer { repo, lane: name, change, version, replay } = pointer.clone();
     let for_ms = needs_ms(configured);
@@ -111,7 +124,7 @@ pub async fn one<P: Platform, M: Models>(
         Err(_) => return Delivery::Again(PLATFORM_AGAIN_SECONDS),
     };
     let mut cost = Cost::default();
-    let under_way = Replay { event, models, pointer, job: &job, age };
+    let under_way = Replay { event, models, pointer, job: &job, room, age };
     let end = match under_way.make(configured, &mut cost).await {
         Ok(end) => end,
         Err(Stop::Failed(why)) => End::Failed { why },
@@ -131,6 +144,7 @@ struct Replay<'a, P, M> {
     models: &'a M,
     pointer: &'a ReplayPointer,
     job: &'a ReplayJob,
+    room: &'a Room,
     age: u64,
 }
 
@@ -145,7 +159,7 @@ impl<P: Platform, M: Models> Replay<'_, P, M> {
             }
             Err(why) => return Err(Stop::Failed(format!("the platform's model is misconfigured: {why}"))),
         };
-        let mut gathered = gather::gather(self.event, &self.pointer.repo, self.job).await?;
+        let mut gathered = gather::gather(self.event, self.room, &self.pointer.repo, self.job).await?;
         let prompt = prompt::build(&gathered.brief, settings.tokens_in_max)
             .map_err(|why| Stop::Failed(why.to_string()))?;
         let asked = self.ask(settings, (&gathered.brief, gathered.spent), prompt, cost).await?;

@@ -6,15 +6,17 @@ use yard_common::config::ReplayPolicy;
 use yard_common::replay::Cause;
 use yard_common::submission::Submission;
 use yard_common::{LaneName, Millis, ObjectId, ReplayNo, RepoName, RepoPath};
+use yard_git::Object;
 use yard_git::pack::PackWriter;
 use yard_objects::call::LocalFuture;
 use yard_objects::native::block_on;
-use yard_objects::{Calls as _, Object};
+use yard_objects::{Calls as _, Object as Actor};
 use yard_wire::repository::{ChangeView, Changes};
 
 use super::*;
 use crate::api::{Admitted, admit};
 use crate::git::tests::{Native, ask, commit, event, push};
+use crate::hand::Hand;
 
 /// A lane that has one open replay.
 #[derive(Default)]
@@ -23,7 +25,7 @@ struct OneJob {
     ended: RefCell<Vec<EndReplay>>,
 }
 
-impl Object for OneJob {
+impl Actor for OneJob {
     fn handle<'a>(
         &'a self,
         name: &'a str,
@@ -138,7 +140,7 @@ fn world(name: &'static str, base: &str, main: &str, theirs: &str) -> World {
     };
     *lane.job.borrow_mut() = Some(job);
     let lane_name: LaneName = pointer.lane.clone();
-    event.platform.wired.insert(&names::lane(&pointer.repo, &lane_name), Rc::clone(&lane) as Rc<dyn Object>);
+    event.platform.wired.insert(&names::lane(&pointer.repo, &lane_name), Rc::clone(&lane) as Rc<dyn Actor>);
     World { event, lane, pointer, name, main: two }
 }
 
@@ -153,7 +155,18 @@ impl World {
     }
 
     fn replay_as(&self, models: &Script, configured: &Configured) -> Delivery {
-        block_on(one(&self.event, models, configured, &self.pointer, 0))
+        self.replay_in(&Room::default(), models, configured, &self.pointer)
+    }
+
+    fn replay_in(
+        &self,
+        room: &Room,
+        models: &Script,
+        configured: &Configured,
+        pointer: &ReplayPointer,
+    ) -> Delivery {
+        let batch = Batch { event: &self.event, models, configured, room: room.clone() };
+        block_on(one(&batch, pointer, 0))
     }
 
     fn end(&self) -> EndReplay {
@@ -296,12 +309,28 @@ fn a_replay_that_is_late_or_gone_changes_nothing() {
     let mut late = world.pointer.clone();
     late.replay = ReplayNo(2);
     *world.lane.job.borrow_mut() = job;
-    assert_eq!(block_on(one(&world.event, &Script::default(), &configured(), &late, 0)), Delivery::Ack);
+    let answered = world.replay_in(&Room::default(), &Script::default(), &configured(), &late);
+    assert_eq!(answered, Delivery::Ack);
     world.failed();
     assert_eq!(world.row().version, version);
     *world.lane.job.borrow_mut() = None;
     assert_eq!(world.replay(&Script::default()), Delivery::Ack);
     assert!(world.lane.ended.borrow().is_empty());
+}
+
+#[test]
+fn a_replay_that_finds_no_room_beside_the_others_comes_again_and_loses_nothing() {
+    let world = limits("crowded");
+    let room = Room::default();
+    let (script, main) = (Script::says(&[EDIT]), world.main[2]);
+    let mut other = Hand::within(&room);
+    let large = Object { kind: yard_git::Kind::Blob, data: vec![b'x'; 32 << 20] };
+    other.insert(main, std::sync::Arc::new(large));
+    assert_eq!(world.replay_in(&room, &script, &configured(), &world.pointer), Delivery::Again(5));
+    assert!(world.lane.ended.borrow().is_empty() && script.asked.borrow().is_empty());
+    drop(other);
+    assert_eq!(world.replay_in(&room, &script, &configured(), &world.pointer), Delivery::Ack);
+    assert!(matches!(world.end().end, End::Proposed { .. }));
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use switchyard::replay::{self, Configured, Delivery, Failure, Models, Raw};
+use switchyard::hand::Room;
+use switchyard::replay::{self, Batch, Configured, Delivery, Failure, Models, Raw};
 use yard_common::landing::SignedRun;
 use yard_common::{Millis, ObjectId};
 use yard_git::{Commit, Kind, Object};
@@ -500,7 +501,10 @@ pub fn consume(play: &Rc<Play>) {
             let mut hand = InHand(Rc::clone(&world), Some(message), 30 * SECOND);
             let event = client::event(&world);
             let model = Model(play);
-            let delivery = replay::one(&event, &model, &configured(), &pointer, age).await;
+            let batch =
+                Batch { event: &event, models: &model, configured: &configured(), room: Room::default() };
+            let delivery = replay::one(&batch, &pointer, age).await;
+            drop(batch);
             world.note(|| format!("replay {pointer:?}: {delivery:?}"));
             match delivery {
                 Delivery::Ack => hand.1 = None,
