@@ -36,6 +36,9 @@ SIGTERM or SIGINT stops both processes. What the Worker prints goes to standard 
 const EXIT_USAGE = 2;
 const POLL_MS = 50;
 const EXIT_WORKERD_DIED = 3;
+// Of the batches that `max_concurrency` lets be under way at once: Miniflare hands out one after the other, so here
+// these come as one.
+const BATCHES_AT_ONCE = 3;
 
 /** A command line that this program does not take. */
 class UsageError extends Error {}
@@ -149,6 +152,15 @@ async function takeState(folder) {
   }
 }
 
+/** The settings of the queues' consumers, with batches as wide as those that production has under way together. */
+function consumers(settings) {
+  const wide = ({ queue, max_concurrency: most }) => {
+    const one = settings[queue];
+    return [queue, { ...one, maxBatchSize: one.maxBatchSize * Math.min(BATCHES_AT_ONCE, most ?? BATCHES_AT_ONCE) }];
+  };
+  return Object.fromEntries(config(ROOT).queues.consumers.map(wide));
+}
+
 /** What Miniflare is told about the Worker: all of it from wrangler.toml, but for the variables. */
 function workerOptions(options, killAt) {
   const path = join(ROOT, "wrangler.toml");
@@ -160,6 +172,7 @@ function workerOptions(options, killAt) {
   return {
     ...workerOptions,
     name: config(ROOT).name,
+    queueConsumers: consumers(workerOptions.queueConsumers),
     modulesRoot: options.build,
     modules: [
       { type: "ESModule", path: main },
