@@ -38,5 +38,5 @@ bench-landing: build ## landings per second against git itself, into target/figu
 simulate: setup ## SEEDS=n seeds of the whole platform in a world that fails, into target/figures/simulation.jsonl
 	cargo run --locked --release --quiet -p yard-simulation -- --seeds $(SEEDS)
 
-bench-replay: setup ## generated collisions by the rules and by git's union driver, into target/figures/replay.jsonl
+bench-replay: build ## collisions by rules, of one index, by a scripted model, into target/figures/replay.jsonl
 	@scripts/bench-replay

@@ -36,6 +36,16 @@ pub enum Target {
     AtMost(f64),
 }
 
+/// The middle one of a few times; of an even number, the mean of the middle two; NaN of none.
+#[must_use]
+pub fn median(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { at(middle) } else { f64::midpoint(at(middle.wrapping_sub(1)), at(middle)) }
+}
+
 /// The figures of one run.
 #[derive(Debug)]
 pub struct Figures {

@@ -6,10 +6,12 @@ pub mod collisions;
 pub mod crew;
 pub mod figures;
 pub mod platform;
+pub mod progress;
 pub mod sandbox;
 pub mod scripted;
 
 pub use crew::Crew;
 pub use platform::{Platform, Start};
+pub use progress::Progress;
 pub use sandbox::Sandbox;
 pub use scripted::Scripted;

@@ -131,6 +131,12 @@ impl Scripted {
         self.inner.asked.lock().map(|asked| asked.clone()).unwrap_or_default()
     }
 
+    /// Questions that are under way now.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.inner.now.load(Ordering::Relaxed)
+    }
+
     /// The most questions that were under way at once.
     #[must_use]
     pub fn width(&self) -> usize {
