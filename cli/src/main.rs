@@ -6,6 +6,7 @@ use clap::Parser as _;
 use yard_cli::commands::Yard;
 
 fn main() -> ExitCode {
+    yard_cli::runner::strays::adopt();
     match yard_cli::commands::run(Yard::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads has had enough, as in `yard log | head`.

@@ -21,19 +21,37 @@ pub enum Colour {
     Dim,
 }
 
-/// The text in a colour when standard output is a terminal and `NO_COLOR` is not set.
+/// Stand for colour codes until text is printed, so that all other codes in it can be taken out: private
+/// characters, of which others can make colours at most.
+const MARKS: [(char, &str); 5] =
+    [('\u{f8e0}', "0"), ('\u{f8e1}', "32"), ('\u{f8e2}', "31"), ('\u{f8e3}', "33"), ('\u{f8e4}', "2")];
+
+/// The text in a colour, once [`text`] prints it on a terminal and `NO_COLOR` is not set.
 #[must_use]
 pub fn paint(colour: Colour, text: &str) -> String {
-    if !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some() {
-        return text.to_owned();
-    }
-    let code = match colour {
-        Colour::Green => "32",
-        Colour::Red => "31",
-        Colour::Yellow => "33",
-        Colour::Dim => "2",
+    let place = match colour {
+        Colour::Green => 1,
+        Colour::Red => 2,
+        Colour::Yellow => 3,
+        Colour::Dim => 4,
     };
-    format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    let mark = |place: usize| MARKS.get(place).map_or(' ', |(mark, _)| *mark);
+    format!("{}{text}{}", mark(place), mark(0))
+}
+
+/// Text as [`text`] prints it: nothing in it steers a terminal but our own colours, and those on a terminal only.
+#[must_use]
+pub fn rendered(text: &str) -> String {
+    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match MARKS.iter().find(|(mark, _)| *mark == c) {
+            Some((_, code)) if colours => out.push_str(&format!("\u{1b}[{code}m")),
+            Some(_) => {}
+            None => out.push(c),
+        }
+    }
+    out
 }
 
 /// Prints one JSON document.
@@ -41,7 +59,7 @@ pub fn paint(colour: Colour, text: &str) -> String {
 /// # Errors
 /// When standard output is closed.
 pub fn json<T: Serialize>(value: &T) -> Result<()> {
-    text(&format!("{}\n", serde_json::to_string_pretty(value)?))
+    raw(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
 /// Prints one JSON document on one line, for commands that print several.
@@ -49,7 +67,7 @@ pub fn json<T: Serialize>(value: &T) -> Result<()> {
 /// # Errors
 /// When standard output is closed.
 pub fn json_line<T: Serialize>(value: &T) -> Result<()> {
-    text(&format!("{}\n", serde_json::to_string(value)?))
+    raw(&format!("{}\n", serde_json::to_string(value)?))
 }
 
 thread_local! {
@@ -63,11 +81,19 @@ pub fn capture<T>(run: impl FnOnce() -> T) -> (T, String) {
     (value, CAPTURED.with(std::cell::RefCell::take).unwrap_or_default())
 }
 
-/// Prints text as it is.
+/// Prints text, made safe for a terminal: whatever is printed may hold words of others.
 ///
 /// # Errors
 /// When standard output is closed.
 pub fn text(text: &str) -> Result<()> {
+    raw(&rendered(text))
+}
+
+/// Prints text as it is.
+///
+/// # Errors
+/// When standard output is closed.
+pub fn raw(text: &str) -> Result<()> {
     let kept = CAPTURED.with(|captured| {
         let mut captured = captured.borrow_mut();
         captured.as_mut().map(|captured| captured.push_str(text)).is_some()
@@ -197,32 +223,25 @@ pub fn count(number: u64, one: &str) -> String {
 /// A table with a header; the last column is not padded.
 #[must_use]
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    // A row is one line, whatever stands in its cells.
+    let plain = |cell: &String| printable(cell).replace(['\n', '\t'], " ");
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(plain).collect()).collect();
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(visible(cell));
         }
     }
     let mut out = line(&header.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>(), &widths);
-    for row in rows {
+    for row in &rows {
         out.push_str(&line(row, &widths));
     }
     out
 }
 
-/// Characters that take a place: colour codes do not.
+/// Characters that take a place: those that stand for colours do not.
 fn visible(cell: &str) -> usize {
-    let mut count = 0;
-    let mut in_code = false;
-    for c in cell.chars() {
-        match (in_code, c) {
-            (false, '\u{1b}') => in_code = true,
-            (false, _) => count += 1,
-            (true, 'm') => in_code = false,
-            (true, _) => {}
-        }
-    }
-    count
+    cell.chars().filter(|c| MARKS.iter().all(|(mark, _)| mark != c)).count()
 }
 
 fn line(cells: &[String], widths: &[usize]) -> String {
@@ -281,6 +300,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_printed_is_safe_and_json_is_left_as_it_is() {
+        let evil = "t \u{1b}]0;pwned\u{7}\u{1b}[2J\u{202e}x";
+        let ((), printed) = capture(|| {
+            text(&format!("{evil} {}\n", paint(Colour::Red, evil))).unwrap();
+            json_line(&evil).unwrap();
+        });
+        let (text, json) = printed.split_once('\n').unwrap();
+        assert_eq!(text, "t x t x");
+        assert_eq!(serde_json::from_str::<String>(json).unwrap(), evil);
+    }
+
+    #[test]
     fn one_is_singular() {
         assert_eq!(count(1, "test"), "1 test");
         assert_eq!(count(0, "test"), "0 tests");
@@ -289,10 +320,10 @@ mod tests {
     #[test]
     fn columns_line_up_and_colour_codes_take_no_place() {
         let rows = vec![
-            vec!["a".into(), "\u{1b}[32mok\u{1b}[0m".into(), "x".into()],
-            vec!["bbb".into(), "waits".into(), "y".into()],
+            vec!["a".into(), paint(Colour::Green, "ok"), "x".into()],
+            vec!["bbb".into(), "waits".into(), "y\u{1b}[2J\nz".into()],
         ];
         let text = table(&["id", "stage", "why"], &rows);
-        assert_eq!(text, "id   stage  why\na    \u{1b}[32mok\u{1b}[0m     x\nbbb  waits  y\n");
+        assert_eq!(rendered(&text), "id   stage  why\na    ok     x\nbbb  waits  y z\n");
     }
 }

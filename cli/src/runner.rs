@@ -8,6 +8,7 @@
 //! lost ends the command.
 
 mod log;
+pub mod strays;
 
 use std::fs;
 use std::io::Read as _;
@@ -248,6 +249,7 @@ impl Runner {
         self.group.store(child.id(), Ordering::Relaxed);
         let ended = wait(&mut child, work, lost);
         self.group.store(0, Ordering::Relaxed);
+        strays::end();
         ended
     }
 }

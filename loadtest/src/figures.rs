@@ -125,7 +125,7 @@ impl Figures {
                 ]
             })
             .collect();
-        print!("{}", output::table(&["figure", "value", "unit", "target", ""], &rows));
+        output::text(&output::table(&["figure", "value", "unit", "target", ""], &rows))?;
         let folder = crate::platform::root()?.join("target/figures");
         std::fs::create_dir_all(&folder)?;
         let mut file = std::fs::File::create(folder.join(format!("{}.jsonl", self.name)))?;

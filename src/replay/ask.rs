@@ -34,7 +34,12 @@ impl<P: Platform, M: Models> Replay<'_, P, M> {
         let (mut round, mut before) = (0, Cost::default());
         loop {
             let hash = settings.answer_key(&prompt);
-            let answer = match self.at_hand(&hash).await {
+            // A bad answer of another replay is not held against this one: somebody wants it tried again.
+            let may_serve = |kept: &Kept| {
+                kept.replay == Some(self.pointer.replay)
+                    || answer::read(&brief.files, &prompt.partly, &kept.answer.text).is_ok()
+            };
+            let answer = match self.at_hand(&hash).await.filter(may_serve) {
                 Some(kept) => {
                     cost.model.clone_from(&kept.answer.model);
                     add(&mut before, spent(&kept.cost));
@@ -67,12 +72,15 @@ impl<P: Platform, M: Models> Replay<'_, P, M> {
         let calls_before = cost.calls;
         let answer = self.calls(settings, prompt, cost).await?;
         let price = settings.prices.of(answer.tokens_in, answer.tokens_out);
-        let mut one = Cost { model: answer.model.clone(), calls: cost.calls - calls_before, ..Cost::default() };
+        let mut one =
+            Cost { model: answer.model.clone(), calls: cost.calls - calls_before, ..Cost::default() };
         add(&mut one, price);
         add(cost, price);
         cost.model.clone_from(&answer.model);
         let key = kept::key(&self.pointer.repo, hash);
-        Kept::new(prompt, answer.clone(), one).keep(self.event.platform.blobs(), &key).await;
+        Kept::new(prompt, answer.clone(), one, self.pointer.replay)
+            .keep(self.event.platform.blobs(), &key)
+            .await;
         Ok(answer)
     }
 

@@ -1,8 +1,8 @@
 //! Answers at hand, kept in R2 by the hash of their question; with the question they are the evidence.
 
 use serde::{Deserialize, Serialize};
-use yard_common::RepoName;
 use yard_common::replay::Cost;
+use yard_common::{ReplayNo, RepoName};
 use yard_objects::Blobs;
 use yard_replay::prompt::{Prompt, Role};
 use yard_replay::provider::Answer;
@@ -20,6 +20,9 @@ pub struct Kept {
     pub answer: Answer,
     /// What it cost when it was given.
     pub cost: Cost,
+    /// The replay that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayNo>,
 }
 
 /// Where the answer to a question is kept.
@@ -29,13 +32,14 @@ pub fn key(repo: &RepoName, hash: &str) -> String {
 
 impl Kept {
     /// A question that was answered.
-    pub fn new(prompt: &Prompt, answer: Answer, cost: Cost) -> Self {
+    pub fn new(prompt: &Prompt, answer: Answer, cost: Cost, replay: ReplayNo) -> Self {
         let who = |role: &Role| match role {
             Role::User => "user".to_owned(),
             Role::Assistant => "assistant".to_owned(),
         };
         let turns = prompt.turns.iter().map(|(role, text)| (who(role), text.clone())).collect();
-        Self { system: prompt.system.clone(), turns, cut: prompt.cut.clone(), answer, cost }
+        let (system, cut) = (prompt.system.clone(), prompt.cut.clone());
+        Self { system, turns, cut, answer, cost, replay: Some(replay) }
     }
 
     /// The answer that was given before, if any; one that cannot be read is asked for again.

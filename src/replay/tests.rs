@@ -247,6 +247,16 @@ fn a_bad_answer_is_told_to_the_model_and_at_last_to_the_author() {
     assert_eq!(world.failed(), "the model answered words without an edit, beginning \"no\", in 3 tries");
     assert_eq!(script.asked.borrow().len(), 3);
     assert_eq!(world.row().version, world.pointer.version);
+    // The same message again asks nobody; a replay that is asked for anew does.
+    let silent = Script::default();
+    assert_eq!(world.replay(&silent), Delivery::Ack);
+    assert!(world.failed().contains("in 3 tries") && silent.asked.borrow().is_empty());
+    let mut anew = world.pointer.clone();
+    anew.replay = ReplayNo(2);
+    let script = Script::says(&[EDIT]);
+    assert_eq!(block_on(one(&world.event, &script, &configured(), &anew, 0)), Delivery::Ack);
+    assert!(matches!(world.end().end, End::Proposed { .. }));
+    assert_eq!(script.asked.borrow().len(), 1);
 }
 
 #[test]

@@ -44,9 +44,9 @@ pub fn run(place: &Place, args: &Args) -> Result<()> {
             eprintln!("run {run} went to another runner: its log begins anew");
             log = client.run_log(&repo, run, 0)?;
         }
-        output::text(&if args.raw { log.log } else { safe.next(&log.log) })?;
+        output::raw(&if args.raw { log.log } else { safe.next(&log.log) })?;
         if log.ended || !args.follow {
-            return output::text(&safe.end());
+            return output::raw(&safe.end());
         }
         (from, lease) = (log.next, Some(log.lease));
         std::thread::sleep(LOOK_EVERY);

@@ -101,7 +101,7 @@ fn print(kinds: &BTreeMap<(&str, &str), Count>, all: &Count) {
     rows.push(row("all", "", all));
     let header =
         ["rule", "collision", "cases", "right", "left to replay", "wrong", "union right", "union wrong"];
-    print!("{}", output::table(&header, &rows));
+    print!("{}", output::rendered(&output::table(&header, &rows)));
 }
 
 fn figures(args: &Args, all: &Count) -> Figures {

@@ -42,8 +42,7 @@ pub fn report(client: &Client, repo: &RepoName, changes: &[ChangeStatus]) -> Res
         ]);
     }
     let header = ["change", "how", "outcome", "why it is the same change, or why not", "cost"];
-    print!("{}", output::table(&header, &rows));
-    Ok(())
+    output::text(&output::table(&header, &rows))
 }
 
 /// Edits of a landed change that a rule merged.

@@ -47,7 +47,7 @@ struct Steps {
 impl Steps {
     fn done(&mut self, name: &str) {
         let seconds = self.began.elapsed().as_secs_f64();
-        eprintln!("{} {name} ({seconds:.1} s)", paint(Colour::Green, "done"));
+        eprintln!("{} {name} ({seconds:.1} s)", output::rendered(&paint(Colour::Green, "done")));
         self.list.push((name.to_owned(), seconds));
         self.began = Instant::now();
     }
@@ -251,12 +251,11 @@ fn report(sandbox: &Sandbox, changes: &[ChangeStatus]) -> Result<()> {
             ]
         })
         .collect();
-    print!("{}", output::table(&["agent", "change", "stage", "why"], &rows));
-    Ok(())
+    output::text(&output::table(&["agent", "change", "stage", "why"], &rows))
 }
 
 fn times(steps: &[(String, f64)]) {
     let rows: Vec<Vec<String>> =
         steps.iter().map(|(name, s)| vec![name.clone(), format!("{s:.1}")]).collect();
-    print!("\n{}", output::table(&["step", "seconds"], &rows));
+    print!("\n{}", output::rendered(&output::table(&["step", "seconds"], &rows)));
 }

@@ -30,7 +30,7 @@ const BODY_BYTES_MAX: usize = 64 << 20;
 pub enum Act {
     /// Keeps both sides.
     Right,
-    /// Keeps the reviewed side alone and drops what landed meanwhile.
+    /// Keeps main's lines, and writes the reviewed ones in other words.
     Wrong,
     /// Is right, and edits this path as well.
     Outside(String),

@@ -61,23 +61,25 @@ impl Question {
         if self.collided.is_empty() { self.merged.clone() } else { self.collided.clone() }
     }
 
-    /// The answer: of both sides or of the reviewed one alone, with an edit of one more path if wanted.
+    /// The answer, right or not, with an edit of one more path if wanted.
+    ///
+    /// One that is not right keeps main's lines and writes the reviewed ones in other words.
     #[must_use]
-    pub fn answer(&self, both: bool, outside: Option<&str>) -> String {
+    pub fn answer(&self, right: bool, outside: Option<&str>) -> String {
         let mut out = "This is a scripted answer, no model's: ".to_owned();
-        out.push_str(if both { "both sides are kept.\n\n" } else { "the reviewed side alone is kept.\n\n" });
+        out.push_str(if right { "both sides are kept.\n\n" } else { "the reviewed lines are garbled.\n\n" });
         for path in &self.collided {
             let Some(main) = self.files.get(path) else {
                 return "<<<<<<< CANNOT\nthe file is not on newest main\n>>>>>>> CANNOT\n".to_owned();
             };
             let diff = self.reviewed.get(path).map(String::as_str).unwrap_or_default();
-            out.push_str(&block(path, main, &redo(main, diff, both)));
+            out.push_str(&block(path, main, &redo(main, diff, right)));
         }
         if self.collided.is_empty() {
             let renamed: Vec<_> = self.rivals.iter().flat_map(|diff| renames(diff)).collect();
             for path in &self.merged {
                 let Some(text) = self.files.get(path) else { continue };
-                let new = if both { rename(text, &renamed) } else { format!("{text}// scripted\n") };
+                let new = if right { rename(text, &renamed) } else { format!("{text}// scripted\n") };
                 if new != *text {
                     out.push_str(&block(path, text, &new));
                 }
@@ -107,15 +109,15 @@ fn pieces(text: &str) -> Vec<(String, String)> {
 }
 
 /// A reviewed difference made again on main's text.
-fn redo(main: &str, diff: &str, both: bool) -> String {
+fn redo(main: &str, diff: &str, right: bool) -> String {
     let main: Vec<&str> = main.lines().collect();
-    let mut out: Vec<&str> = Vec::new();
+    let mut out: Vec<String> = Vec::new();
     let mut at = 0;
-    let mut added: Vec<&str> = Vec::new();
+    let mut added: Vec<String> = Vec::new();
     for line in diff.lines() {
         let rest = main.get(at..).unwrap_or_default();
         if let Some(line) = line.strip_prefix('+') {
-            added.push(line);
+            added.push(if right { line.to_owned() } else { garbled(line) });
         } else if let Some(line) = line.strip_prefix('-') {
             if rest.first() == Some(&line) {
                 at += 1;
@@ -125,19 +127,27 @@ fn redo(main: &str, diff: &str, both: bool) -> String {
         {
             let theirs = rest.get(..ahead).unwrap_or_default();
             // Between two lines that nobody touched lies what main has put there meanwhile.
-            if both || added.is_empty() {
-                out.extend(theirs);
-            }
+            out.extend(theirs.iter().map(|line| (*line).to_owned()));
             out.append(&mut added);
-            out.push(line);
+            out.push(line.to_owned());
             at += ahead + 1;
         }
     }
-    if both || added.is_empty() {
-        out.extend(main.get(at..).unwrap_or_default());
-    }
+    out.extend(main.get(at..).unwrap_or_default().iter().map(|line| (*line).to_owned()));
     out.append(&mut added);
-    out.into_iter().flat_map(|line| [line, "\n"]).collect()
+    out.into_iter().map(|line| line + "\n").collect()
+}
+
+/// The line with its last word turned round, or doubled where that changes nothing.
+fn garbled(line: &str) -> String {
+    let chars: Vec<char> = line.chars().collect();
+    let end = chars.iter().rposition(|c| c.is_alphanumeric()).map_or(0, |at| at + 1);
+    let start = chars.iter().take(end).rposition(|c| !c.is_alphanumeric()).map_or(0, |at| at + 1);
+    let part = |from: usize, to: usize| chars.get(from..to).unwrap_or_default().iter().collect::<String>();
+    let word = part(start, end);
+    let turned: String = word.chars().rev().collect();
+    let turned = if turned == word { format!("{word}{word}") } else { turned };
+    format!("{}{turned}{}", part(0, start), part(end, chars.len()))
 }
 
 /// The block that turns one text into another.

@@ -141,7 +141,7 @@ fn a_wrong_answer_is_caught_by_the_tests_and_main_keeps_the_rival() -> Result<()
     let [first, second] = pair.settle()?;
     ensure!(first.stage == Stage::Landed, "{first:?}");
     ensure!(second.stage == Stage::NeedsAuthor && second.verdict == Some(Verdict::BrokenAlone), "{second:?}");
-    ensure!(second.reason.contains("want-ann"), "{second:?}");
+    ensure!(second.reason.contains("want-bob"), "{second:?}");
     pair.main_has(path, &["first", "from-ann"])
 }
 

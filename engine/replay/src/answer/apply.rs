@@ -238,6 +238,9 @@ fn check(file: &BriefFile, content: &[u8]) -> Result<(), BadAnswer> {
     if let Some(lines) = lost(file, &text) {
         return Err(BadAnswer::CutOff { path: path.clone(), lines });
     }
+    if let Some((lines, line)) = taken_back(file, &text) {
+        return Err(BadAnswer::TakesBack { path: path.clone(), lines, line: quote(line) });
+    }
     let known: BTreeSet<&str> = [file.start(), file.theirs.as_deref(), file.base.as_deref()]
         .into_iter()
         .flatten()
@@ -271,6 +274,33 @@ fn lost(file: &BriefFile, text: &[&str]) -> Option<u64> {
     let gone = both.iter().filter(|line| !new.contains(line.as_str())).count();
     let cut = gone > 0 && (gone == both.len() || (gone >= 3 && gone * 4 > both.len()));
     cut.then_some(gone as u64)
+}
+
+/// Lines that main has got since the base and the result has not, beyond those that new lines may stand for; with
+/// the first of them.
+///
+/// What main has put into a place that the reviewed change takes away goes with it, and where both rewrote the same
+/// lines there is one outcome: neither counts.
+fn taken_back<'a>(file: &'a BriefFile, text: &[&str]) -> Option<(u64, &'a str)> {
+    let (Some(main), Some(theirs)) = (file.main.as_deref(), file.theirs.as_deref()) else { return None };
+    let (base, main, theirs) = (plain(file.base.as_deref().unwrap_or_default()), plain(main), plain(theirs));
+    let bytes = |lines: &[&'a str]| -> Vec<&'a [u8]> { lines.iter().map(|line| line.as_bytes()).collect() };
+    let (kept, new): (BTreeSet<&str>, BTreeSet<&str>) =
+        (theirs.iter().copied().collect(), text.iter().copied().collect());
+    let goes = |line: Option<&&str>| line.is_some_and(|line| !kept.contains(*line));
+    let mut gone: Vec<&'a str> = Vec::new();
+    for hunk in hunks(&bytes(&base), &bytes(&main)) {
+        let around =
+            [hunk.before.start.checked_sub(1).and_then(|at| base.get(at)), base.get(hunk.before.end)];
+        if hunk.before.is_empty() && !around.into_iter().all(goes) {
+            let lines = main.get(hunk.after).unwrap_or_default();
+            gone.extend(lines.iter().filter(|line| !line.trim().is_empty() && !new.contains(*line)));
+        }
+    }
+    let known: BTreeSet<&str> = base.iter().chain(&main).chain(&theirs).copied().collect();
+    let adapted = new.iter().filter(|line| !known.contains(*line)).count();
+    let lost = gone.len().saturating_sub(adapted);
+    gone.first().filter(|_| lost > 0).map(|line| (lost as u64, *line))
 }
 
 fn is_marker(line: &str) -> bool {

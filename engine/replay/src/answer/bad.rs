@@ -124,6 +124,15 @@ pub enum BadAnswer {
         /// How many.
         lines: u64,
     },
+    /// Lines are gone that main has got since the change was made, and nothing stands in their place.
+    TakesBack {
+        /// The path.
+        path: RepoPath,
+        /// How many.
+        lines: u64,
+        /// One of them, cut.
+        line: String,
+    },
     /// A NUL in the result.
     Binary {
         /// The path.
@@ -159,6 +168,11 @@ impl BadAnswer {
                 f,
                 "the answer loses {lines} lines of {path} that neither the reviewed change nor main has touched: \
                  write the file to its end, or use SEARCH blocks"
+            ),
+            Self::TakesBack { path, lines, line } => write!(
+                f,
+                "the answer takes {lines} lines out of {path} that came to main after the change was made, {line:?} \
+                 among them: keep what main has"
             ),
             Self::Binary { path } => write!(f, "the answer puts a NUL byte into {path}"),
             Self::TooLarge { path: Some(path), bytes } => {
@@ -233,6 +247,7 @@ impl fmt::Display for BadAnswer {
             Self::MarkersLeft { .. }
             | Self::Elided { .. }
             | Self::CutOff { .. }
+            | Self::TakesBack { .. }
             | Self::Binary { .. }
             | Self::TooLarge { .. } => self.of_the_result(f),
         }

@@ -397,3 +397,31 @@ fn a_file_that_was_cut_off_or_emptied_is_refused_and_one_that_both_sides_rewrote
     let rewritten = files("a\nB\nC\nD\nE\nF\nG\nH\n", "a\n b\n c\n d\n e\n f\n g\n h\n");
     assert!(one(&rewritten, &whole("a\n B\n C\n D\n E\n F\n G\n H\n")).is_ok());
 }
+
+#[test]
+fn lines_that_came_to_main_meanwhile_are_never_taken_back() {
+    let base = "list\n  a\nend\n";
+    let files = |base: Option<&str>, main: &str, theirs: &str| {
+        let mut file = file("src/a", Some(main), Some(theirs));
+        file.base = base.map(Into::into);
+        vec![file]
+    };
+    let whole = |text: &str| format!("src/a\n<<<<<<< FILE\n{text}>>>>>>> FILE\n");
+    // The author's own file in place of both.
+    let both = files(Some(base), "list\n  a\n  rival\nend\n", "list\n  a\n  mine\nend\n");
+    let bad = one(&both, &whole("list\n  a\n  mine\nend\n")).unwrap_err();
+    assert_eq!(bad, BadAnswer::TakesBack { path: path("src/a"), lines: 1, line: "rival".into() });
+    assert!(!bad.is_final() && bad.to_string().contains("keep what main has"));
+    assert!(one(&both, &whole("list\n  a\n  rival\n  mine\nend\n")).is_ok());
+    // A rival's line in new words is no loss.
+    assert!(one(&both, &whole("list\n  a\n  rival(mine)\nend\n")).is_ok());
+    // What stands inside of what the review takes away goes with it; of two new values one stays.
+    let gone = files(Some("x\nf\n one\n two\ny\n"), "x\nf\n one\n more\n two\ny\n", "x\ny\n");
+    assert!(one(&gone, &whole("x\ny\n")).is_ok());
+    let value = files(Some("v = 1\nend\n"), "v = 2\nend\n", "v = 3\nend\n");
+    assert!(one(&value, &whole("v = 3\nend\n")).is_ok());
+    // Both added the file.
+    let added = files(None, "rival\n", "mine\n");
+    assert!(matches!(one(&added, &whole("mine\n")), Err(BadAnswer::TakesBack { .. })));
+    assert!(one(&added, &whole("rival\nmine\n")).is_ok());
+}

@@ -7,15 +7,14 @@ const DIFF: &str = "@@ -1,4 +1,5 @@\n list = [\n   \"a\",\n   \"b\",\n+  \"t\",\
 fn both_sides_lines_are_kept_at_their_place() {
     let main = BASE.replace("];", "  \"m\",\n];");
     assert_eq!(redo(&main, DIFF, true), BASE.replace("];", "  \"m\",\n  \"t\",\n];"));
-    assert_eq!(redo(&main, DIFF, false), BASE.replace("];", "  \"t\",\n];"));
-    assert_eq!(redo(BASE, DIFF, true), redo(BASE, DIFF, false));
+    assert_eq!(redo(&main, DIFF, false), BASE.replace("];", "  \"m\",\n  \"tt\",\n];"));
 }
 
 #[test]
 fn a_line_that_both_rewrote_is_kept_twice() {
     let diff = "@@ -1,3 +1,3 @@\n a\n-x\n+t\n b\n";
     assert_eq!(redo("a\nm\nb\n", diff, true), "a\nm\nt\nb\n");
-    assert_eq!(redo("a\nm\nb\n", diff, false), "a\nt\nb\n");
+    assert_eq!(redo("a\nm\nb\n", diff, false), "a\nm\ntt\nb\n");
     assert_eq!(redo("a\nx\nb\n", diff, true), "a\nt\nb\n");
     assert_eq!(redo("m\n", "@@ -1,1 +1,1 @@\n-x\n+t\n", true), "m\nt\n");
 }
@@ -50,4 +49,12 @@ fn the_prompt_is_understood() {
     assert_eq!(question.files.get("a").map(String::as_str), Some(BASE));
     assert!(!question.answer(true, None).contains('+'));
     assert!(question.answer(true, Some("b")).ends_with("b\n<<<<<<< FILE\nscripted\n>>>>>>> FILE\n"));
+}
+
+#[test]
+fn a_wrong_answer_keeps_mains_lines_and_garbles_the_reviewed_ones() {
+    assert_eq!(garbled("  \"dune\","), "  \"enud\",");
+    assert_eq!(garbled("return \"/a/113\";"), "return \"/a/311\";");
+    assert_eq!((garbled("x"), garbled("  aa}"), garbled("{")), ("xx".into(), "  aaaa}".into(), "{".into()));
+    assert_eq!(redo("a\nrival\nz\n", "@@ -1,2 +1,3 @@\n a\n+mine\n z\n", false), "a\nrival\nenim\nz\n");
 }

@@ -37,11 +37,15 @@ fn diff(version: u64, text: &str) -> ChangeDiff {
     }
 }
 
+fn rendered(version: &str, origin: &Origin, rivals: &[String], diffs: &[ChangeDiff]) -> String {
+    crate::output::rendered(&replay(version, origin, rivals, diffs))
+}
+
 #[test]
 fn a_reviewer_sees_why_at_what_cost_and_all_three_diffs() {
     let diffs = [diff(1, "@@ -1 +1 @@\n-a\n+b\n"), diff(2, "@@ -5 +5 @@\n-a\n+c\n")];
     let rivals = ["Iff  Add the light".to_owned()];
-    let text = replay("2", &origin("1 line differs\n\na.js\n@@ x @@\n< +b\n> +c\n"), &rivals, &diffs);
+    let text = rendered("2", &origin("1 line differs\n\na.js\n@@ x @@\n< +b\n> +c\n"), &rivals, &diffs);
     assert_eq!(
         text,
         "
