@@ -1,4 +1,5 @@
 //! What a command leaves running is ended. Alone in its process, for it ends all of that process's children.
+#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -254,7 +254,7 @@ fn a_bad_answer_is_told_to_the_model_and_at_last_to_the_author() {
     let mut anew = world.pointer.clone();
     anew.replay = ReplayNo(2);
     let script = Script::says(&[EDIT]);
-    assert_eq!(block_on(one(&world.event, &script, &configured(), &anew, 0)), Delivery::Ack);
+    assert_eq!(world.replay_in(&Room::default(), &script, &configured(), &anew), Delivery::Ack);
     assert!(matches!(world.end().end, End::Proposed { .. }));
     assert_eq!(script.asked.borrow().len(), 1);
 }
