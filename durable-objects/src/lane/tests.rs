@@ -344,6 +344,36 @@ fn a_shared_index_that_everyone_touches_comes_out_complete() {
 }
 
 #[test]
+fn a_long_index_that_a_whole_train_adds_to_makes_a_small_pack_that_real_git_reads() {
+    let config = format!("{}\n[[rules]]\npaths = \"INDEX\"\nrule = \"sorted-lines\"\n", world::CONFIG);
+    let index = |n: Option<u32>| {
+        let own = n.map(|n| format!("line {n:04} of a change\n")).into_iter();
+        let mut lines: Vec<String> = (1000..2000).map(|n| format!("line {n:04} of the base\n")).collect();
+        lines.extend(own);
+        lines.sort();
+        lines.concat()
+    };
+    let mut yard = Yard::new(&[("INDEX", &index(None)), (".switchyard.toml", &config)]);
+    for n in 0..10 {
+        yard.submit(&format!("change-{n}"), &[("INDEX", Some(index(Some(1001 + n * 77)).as_str()))]);
+    }
+    yard.hint().unwrap();
+    yard.settle(&|_| green()).unwrap();
+    assert_eq!(yard.titles().len(), 10, "{:?}", yard.status());
+    let folder = yard.repository();
+    let lines = git(&folder, &["show", "main:INDEX"]);
+    assert_eq!(lines.lines().filter(|line| line.ends_with("of a change")).count(), 10);
+    let format = "--batch-check=%(objectsize:disk) %(objectsize)";
+    let sizes = git(&folder, &["cat-file", "--batch-all-objects", format]);
+    let blobs = sizes.lines().filter_map(|line| line.split_once(' '));
+    let blobs = blobs.map(|(disk, size)| (disk.parse::<u64>().unwrap(), size.trim().parse::<u64>().unwrap()));
+    let small = blobs.filter(|(disk, size)| *size > 20_000 && *disk < 200).count();
+    // All that the train merged on top of what it had merged before.
+    assert!(small >= 8, "{small} small blobs: {sizes}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn a_change_of_many_paths_lands_with_its_lists_in_the_bucket() {
     let files: Vec<String> =
         (0..2500).map(|n| format!("some/directory/number/{:02}/file-{n}", n % 50)).collect();

@@ -441,15 +441,16 @@ impl Assembly {
             Err(why) => return Ok(Boarding::Aside(Aside::BadConfig { why })),
         }
         self.fact_bytes += fact_bytes;
-        for (id, blob) in blobs {
-            self.writer.add(id, Kind::Blob, &blob.data);
-            self.new.insert(id, blob);
-        }
-        for tree in applied.trees {
-            let near = tree.before.and_then(|id| Some((id, self.new.get(&id)?)));
+        // A file that was merged differs by little from the one that stood there, as a tree does.
+        let ours = |id| Some(edits.iter().find(|edit| edit.result.is_some_and(|new| new.id == id))?.ours?.id);
+        let blobs = blobs.into_iter().map(|(id, blob)| (id, blob, ours(id)));
+        let made = |data| Arc::new(Object { kind: Kind::Tree, data });
+        let trees = applied.trees.into_iter().map(|tree| (tree.id, made(tree.data), tree.before));
+        for (id, object, before) in blobs.chain(trees) {
+            let near = before.and_then(|id| Some((id, self.new.get(&id)?)));
             let near = near.as_ref().map(|(id, object)| (*id, object.data.as_slice()));
-            self.writer.add_near(tree.id, Kind::Tree, &tree.data, near);
-            self.new.insert(tree.id, Arc::new(Object { kind: Kind::Tree, data: tree.data }));
+            self.writer.add_near(id, object.kind, &object.data, near);
+            self.new.insert(id, object);
         }
         let message = message::write(&row.intent, Some(&row.change), &row.reverts);
         let commit = self.commit(applied.root, row.author.clone(), message.into_bytes());

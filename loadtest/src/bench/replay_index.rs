@@ -31,12 +31,19 @@ pub struct Args {
     /// Changes of one train
     #[arg(long, default_value_t = 500)]
     train: usize,
-    /// Both kinds are measured so often, in turns; the medians count
-    #[arg(long, default_value_t = 3)]
+    /// Both kinds are measured so often, side by side; the median of what they take of each other counts
+    #[arg(long, default_value_t = 5)]
     repeats: usize,
     /// Written into the figures
     #[arg(long, env = "SEED", default_value_t = 1)]
     seed: u64,
+}
+
+/// What the landing of all took: from the thaw, and of workerd's CPU.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    seconds: f64,
+    cpu_ms: f64,
 }
 
 /// Entries that main lacks, or has more than once.
@@ -88,23 +95,32 @@ pub fn run(args: &Args) -> Result<()> {
         // The first of a pair may find another machine than the second: they take turns in that as well.
         for shared in [turn % 2 == 1, turn % 2 == 0] {
             let name = format!("{}-{turn}", if shared { "shared" } else { "apart" });
-            let (seconds, found) = bench.once(&name, shared)?;
-            if shared { &mut together } else { &mut apart }.push(seconds);
+            let (took, found) = bench.once(&name, shared)?;
+            if shared { &mut together } else { &mut apart }.push(took);
             faults = Faults { missing: faults.missing + found.missing, twice: faults.twice + found.twice };
         }
     }
     platform.stop()?;
-    figures(args, faults, model.asked().len(), (median(&apart), median(&together))).finish_beside()
+    figures(args, faults, model.asked().len(), (&apart, &together)).finish_beside()
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts are small")]
-fn figures(args: &Args, faults: Faults, calls: usize, (apart, together): (f64, f64)) -> Figures {
-    let rate = |seconds: f64| args.changes as f64 / seconds;
+fn figures(args: &Args, faults: Faults, calls: usize, (apart, together): (&[Took], &[Took])) -> Figures {
+    let rate = |took: &[Took]| {
+        let seconds: Vec<f64> = took.iter().map(|took| took.seconds).collect();
+        args.changes as f64 / median(&seconds)
+    };
+    let pairs = |of: fn(&Took) -> f64| {
+        let ratios: Vec<f64> = together.iter().zip(apart).map(|(a, b)| of(a) / of(b)).collect();
+        median(&ratios)
+    };
     let mut figures = Figures::new("replay", args.seed);
     figures.add("index_missing", faults.missing as f64, "entries", Target::AtMost(0.0));
     figures.add("index_twice", faults.twice as f64, "entries", Target::AtMost(0.0));
     figures.add("index_model_calls", calls as f64, "calls", Target::AtMost(0.0));
-    figures.add("index_slowdown", together / apart, "of the time apart", Target::AtMost(1.3));
+    let slowdown = pairs(|took| took.seconds);
+    figures.add("index_slowdown", slowdown, "of the time apart", Target::AtMost(1.3));
+    figures.add("index_cpu", pairs(|took| took.cpu_ms), "of the CPU apart", Target::None);
     figures.add("index_changes_per_second", rate(together), "changes/s", Target::None);
     figures.add("apart_changes_per_second", rate(apart), "changes/s", Target::None);
     figures
@@ -126,8 +142,9 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Lands all changes of one kind in a repository of its own: seconds from the thaw, and what main lacks.
-    fn once(&self, name: &str, shared: bool) -> Result<(f64, Faults)> {
+    /// Lands all changes of one kind in a repository of its own: what that took, and what main lacks.
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds are far below 2^52")]
+    fn once(&self, name: &str, shared: bool) -> Result<(Took, Faults)> {
         let count = self.args.changes;
         let mut files = BTreeMap::from([
             (".switchyard.toml".to_owned(), config(self.args.train)?),
@@ -144,14 +161,15 @@ impl Bench<'_> {
         ground.offer_all("agent", &offers)?;
         let token = self.platform.token(Some(&ground.repo), None, &[Scope::Run])?;
         let crew = Crew::start(&Client::new(self.platform.url(), &token), &ground.repo, 2)?;
-        let began = Instant::now();
+        let (began, cpu) = (Instant::now(), self.platform.cpu_ms()?);
         admin.act_on_repo(&ground.repo, "thaw", "go")?;
         landed(&admin, &ground.repo, count)?;
         let seconds = began.elapsed().as_secs_f64();
+        let took = Took { seconds, cpu_ms: self.platform.cpu_ms()?.saturating_sub(cpu) as f64 };
         crew.stop()?;
         let main = ground.fetch()?;
         ensure!(main.notes.len() == count, "{name}: {} of {count} landed", main.notes.len());
-        Ok((seconds, if shared { faults(&main, count) } else { Faults::default() }))
+        Ok((took, if shared { faults(&main, count) } else { Faults::default() }))
     }
 }
 

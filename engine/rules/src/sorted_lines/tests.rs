@@ -1,6 +1,7 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
-use super::*;
 use crate::Rule;
 
 fn apply(base: &str, ours: &str, theirs: &str) -> Result<String, String> {
