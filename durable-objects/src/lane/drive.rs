@@ -69,7 +69,9 @@ impl<P: Platform> Lane<P> {
                 break;
             }
         }
-        if self.publish().await.is_err() {
+        let mut again = self.publish().await.is_err();
+        again |= self.to_index().await.unwrap_or(true);
+        if again {
             self.with(|loaded| loaded.stored.gathers_since = Some(clock().plus(RETRY_MS)))?;
         }
         self.settle_logs(clock()).await;

@@ -9,6 +9,7 @@ mod drive;
 mod events;
 mod log;
 mod objects;
+mod project;
 mod replays;
 mod status;
 mod store;
@@ -58,6 +59,7 @@ struct Loaded {
 pub struct Lane<P: Platform> {
     sql: P::Sql,
     blobs: P::Blobs,
+    index: P::Index,
     calls: P::Calls,
     loaded: RefCell<Option<Loaded>>,
     packs: PackSet,
@@ -83,11 +85,12 @@ impl Drop for Driving<'_> {
 
 impl<P: Platform> Lane<P> {
     /// The host over its tables; reads nothing yet.
-    pub fn new(sql: P::Sql, blobs: P::Blobs, calls: P::Calls) -> Self {
+    pub fn new(sql: P::Sql, blobs: P::Blobs, index: P::Index, calls: P::Calls) -> Self {
         let budget = Budget { objects: 6 << 20, indexes: 4 << 20, windows: 2 << 20 };
         Self {
             sql,
             blobs,
+            index,
             calls,
             loaded: RefCell::default(),
             packs: PackSet::new(budget),
@@ -250,6 +253,9 @@ impl<P: Platform> Lane<P> {
             "log" => reply::<wire::Log>(&self.read_log(&request(body)?)?),
             "status" => reply::<wire::Status>(&self.status(&request(body)?, now)?),
             "history" => reply::<wire::History>(&self.history(&request(body)?)?),
+            "reindex" => {
+                reply::<yard_wire::repository::Reindex>(&self.reindex(&request(body)?, now)?)
+            }
             other => Err(no_method(other)),
         }
     }

@@ -16,6 +16,10 @@ const FIRST: &[&str] = &[
        PRIMARY KEY (no, place)) WITHOUT ROWID",
 ];
 
+/// What the index is sent: kept when the decisions that it was made of are gone.
+const PROJECTED: &[&str] = &["CREATE TABLE IF NOT EXISTS projected (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL,
+       key TEXT NOT NULL, at INTEGER NOT NULL, json TEXT NOT NULL, UNIQUE (kind, key))"];
+
 /// Rows after which a snapshot is made: reading them again costs about a second of the platform's CPU.
 const SNAPSHOT_ROWS: u64 = if cfg!(test) { 7 } else { 400 };
 /// Rows behind the snapshot that are kept as evidence.
@@ -39,7 +43,7 @@ fn meta(sql: &impl Sql, key: &str) -> Result<Option<String>, Refusal> {
     Ok(rows.first().map(|row| row.text(0).map(str::to_owned)).transpose()?)
 }
 
-fn set_meta(sql: &impl Sql, key: &str, value: &str) -> Result<(), Refusal> {
+pub(super) fn set_meta(sql: &impl Sql, key: &str, value: &str) -> Result<(), Refusal> {
     sql.run(
         "INSERT INTO meta (key, value) VALUES (?1, ?2)
          ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -48,13 +52,13 @@ fn set_meta(sql: &impl Sql, key: &str, value: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn number(sql: &impl Sql, key: &str) -> Result<u64, Refusal> {
+pub(super) fn number(sql: &impl Sql, key: &str) -> Result<u64, Refusal> {
     Ok(meta(sql, key)?.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
 /// Reads the state: the snapshot, then the facts after it.
 pub(super) fn load(sql: &impl Sql) -> Result<(Option<RepoName>, Brain, Stored), Refusal> {
-    migrate(sql, "lane", &[FIRST, super::log::TABLES])?;
+    migrate(sql, "lane", &[FIRST, super::log::TABLES, PROJECTED])?;
     let repo = meta(sql, "repo")?.map(RepoName::new).transpose()?;
     let name = LaneName::new(meta(sql, "lane")?.unwrap_or_else(|| names::DEFAULT_LANE.into()))?;
     let snapshot = number(sql, "snapshot")?;
@@ -87,9 +91,10 @@ pub(super) fn load(sql: &impl Sql) -> Result<(Option<RepoName>, Brain, Stored), 
             facts.iter().for_each(|fact| brain.apply(fact));
         }
     }
+    // A decision without events is projected with the next that has some.
     let unsent = sql.run(
         "SELECT at FROM facts WHERE no > ?1 AND events <> '' ORDER BY no LIMIT 1",
-        &[published.into()],
+        &[published.min(number(sql, "projected")?).into()],
     )?;
     stored.gathers_since = unsent.first().map(|row| row.number(0)).transpose()?.map(Millis);
     Ok((repo, brain, stored))
@@ -188,7 +193,8 @@ fn snapshot(sql: &impl Sql, loaded: &mut Loaded) -> Result<(), Refusal> {
     set_meta(sql, "snapshot", &no.to_string())?;
     loaded.stored.snapshot = no;
     sql.run("DELETE FROM snapshots WHERE no <> ?1", &[no.into()])?;
-    let needed = no.min(loaded.stored.published).saturating_sub(ROWS_KEPT);
+    let used = loaded.stored.published.min(number(sql, "projected")?);
+    let needed = no.min(used).saturating_sub(ROWS_KEPT);
     sql.run("DELETE FROM facts WHERE no <= ?1", &[needed.into()])?;
     Ok(())
 }

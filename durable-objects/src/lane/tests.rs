@@ -85,7 +85,7 @@ impl Yard {
 
     fn host(sql: &Rc<NativeSql>, world: &Rc<RefCell<World>>) -> Lane<Native> {
         let world = world.borrow();
-        Lane::new(Rc::clone(sql), Rc::clone(&world.blobs), Rc::clone(&world.wired))
+        Lane::new(Rc::clone(sql), Rc::clone(&world.blobs), Rc::clone(&world.index), Rc::clone(&world.wired))
     }
 
     /// The process ends: what is not in the tables is gone.

@@ -8,7 +8,7 @@ use yard_common::{Millis, Refusal};
 use yard_wire::Method as _;
 use yard_wire::lane::Lease;
 
-use super::platform::{self, R2, Stubs, WorkerSql};
+use super::platform::{self, D1, R2, Stubs, WorkerSql};
 use super::repository::Workerd;
 use crate::call::Object as _;
 
@@ -86,14 +86,17 @@ impl Lane {
 }
 
 fn unbound() -> Refusal {
-    Refusal::Internal { during: "finding the bucket".into() }
+    Refusal::Internal { during: "finding the bucket and the index".into() }
 }
 
 impl DurableObject for Lane {
     fn new(state: State, env: Env) -> Self {
         platform::settings(&env);
         let sql = WorkerSql::new(&state);
-        let host = R2::new(&env).ok().map(|packs| crate::Lane::new(sql, packs, Stubs(env)));
+        let host = match (R2::new(&env), D1::new(&env)) {
+            (Ok(packs), Ok(index)) => Some(crate::Lane::new(sql, packs, index, Stubs(env))),
+            _ => None,
+        };
         Self { state, host, armed: Cell::new(None) }
     }
 
