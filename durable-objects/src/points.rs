@@ -48,6 +48,8 @@ pub const NAMES: &[&str] = &[
     "lane.log.put",
     "lane.board.before",
     "lane.board.after",
+    "lane.index.before",
+    "lane.index.after",
     "board.before-save",
     "board.saved",
     "registry.before-save",

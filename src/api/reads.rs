@@ -71,7 +71,7 @@ pub(super) async fn status<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Re
     open.sort_by_key(|(seq, _)| *seq);
     let mut stages: BTreeMap<Stage, u64> = BTreeMap::new();
     open.iter().for_each(|(_, status)| *stages.entry(status.stage).or_default() += 1);
-    let outbox = event.calls().call(&object, &Sweep {}).await?.outbox;
+    let outbox = event.calls().call(&object, &Sweep {}).await?.outbox + queue.outbox;
     Ok(Answer::json(&StatusReply {
         repo,
         view,

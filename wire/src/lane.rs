@@ -230,6 +230,9 @@ pub struct StatusReply {
     pub runs: Vec<RunView>,
     /// Tests that were red and then green on one tree, with how often.
     pub flaky: Vec<(String, u32)>,
+    /// Rows that have not gone to the index yet.
+    #[serde(default)]
+    pub outbox: u64,
 }
 method!(Status, "status", StatusReply);
 

@@ -69,10 +69,11 @@ impl<P: Platform> Lane<P> {
                 break;
             }
         }
-        let mut again = self.publish().await.is_err();
-        again |= self.to_index().await.unwrap_or(true);
-        if again {
+        if self.publish().await.is_err() {
             self.with(|loaded| loaded.stored.gathers_since = Some(clock().plus(RETRY_MS)))?;
+        }
+        if let Err(refusal) = self.index_due(clock()).await {
+            crate::points::log(&format!("lane: {refusal}"));
         }
         self.settle_logs(clock()).await;
         self.due(clock())

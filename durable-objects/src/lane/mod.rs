@@ -72,6 +72,8 @@ pub struct Lane<P: Platform> {
     /// Logs of runs may have to be looked at, not before this time.
     logs_at: Cell<Option<Millis>>,
     logs_failed: Cell<bool>,
+    /// Rebuilds of the index that were begun: what was being sent then does not move its cursor.
+    rebuilds: Cell<u64>,
 }
 
 /// Is set while the alarm works; falls when its future is dropped.
@@ -102,6 +104,7 @@ impl<P: Platform> Lane<P> {
             pulled_at: Cell::new(Millis(0)),
             logs_at: Cell::new(Some(Millis(0))),
             logs_failed: Cell::new(false),
+            rebuilds: Cell::new(0),
         }
     }
 
@@ -239,7 +242,8 @@ impl<P: Platform> Lane<P> {
             self.with(|loaded| !loaded.brain.entries.is_empty() || !loaded.brain.attempts.is_empty())?;
         let sweep = open.then(|| self.pulled_at.get().plus(SWEEP_MS).max(now));
         let events = self.with(|loaded| loaded.stored.gathers_since.map(|since| since.plus(GATHER_MS)))?;
-        Ok([work, sweep, events, self.logs_due()].into_iter().flatten().min())
+        let index = self.with(|loaded| loaded.stored.index_due)?.map(|due| due.max(now));
+        Ok([work, sweep, events, index, self.logs_due()].into_iter().flatten().min())
     }
 
     async fn dispatch(&self, name: &str, body: &[u8], now: Millis) -> Result<Vec<u8>, Refusal> {

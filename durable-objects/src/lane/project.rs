@@ -11,33 +11,41 @@ use yard_queue::LaneFact;
 use yard_wire::board::Event;
 use yard_wire::repository as wire;
 
-use super::{Lane, store};
+use super::Lane;
+use super::store::{self, Stored};
 use crate::index::{Bundle, GENERATION, ReplayRow, RunRow, TimelineRow, VerdictRow, Writer, lines};
 use crate::point;
 use crate::repository::Platform;
 use crate::sql::{Sql, SqlFault};
 
-/// Rows that one decision makes at most: their numbers are the decision's times this.
-const ROWS_MAX: u64 = 1_000;
+/// The numbers of a decision's rows begin at its own times this: a decision has at most 1.9 MB of facts with at
+/// least 50 bytes each, a fact makes at most 2 rows, and there are 1,000 events.
+const ROWS_MAX: u64 = 100_000;
 /// Decisions read at once: an assembly may have 1 MB.
 const DECISIONS: u64 = 20;
-/// Rows sent at once.
+/// Rows sent at once, and their bytes but for a row that is larger alone.
 const PAGE: u64 = 500;
+const PAGE_BYTES: u64 = 2 << 20;
 /// Pages that one alarm sends: a rebuild goes on by the next.
 const PAGES_MAX: usize = 20;
+/// How long rows are gathered once a train, a replay or a verdict has ended, in milliseconds.
+const GATHER_MS: u64 = 1_000;
+/// How long the rows of a train wait for its end, in milliseconds: a train costs few statements.
+const LATE_MS: u64 = 600_000;
+/// When sending is tried again that failed or was cut off, in milliseconds.
+const AGAIN_MS: u64 = 5_000;
 
 /// Makes the rows of one decision.
 struct Projector<'a, S: Sql> {
     sql: &'a S,
     lane: &'a str,
     seq: u64,
-    last: u64,
     at: u64,
 }
 
 impl<S: Sql> Projector<'_, S> {
     fn next(&mut self) -> u64 {
-        self.seq = (self.seq + 1).min(self.last);
+        self.seq += 1;
         self.seq
     }
 
@@ -51,10 +59,9 @@ impl<S: Sql> Projector<'_, S> {
     }
 
     fn kept<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Result<Option<T>, SqlFault> {
-        let rows = self.sql.run(
-            "SELECT json FROM projected WHERE kind = ?1 AND key = ?2",
-            &[kind.into(), key.into()],
-        )?;
+        let rows = self
+            .sql
+            .run("SELECT json FROM projected WHERE kind = ?1 AND key = ?2", &[kind.into(), key.into()])?;
         rows.first().map(|row| row.json(0)).transpose()
     }
 
@@ -105,7 +112,11 @@ impl<S: Sql> Projector<'_, S> {
                     at: self.at,
                     change: change.to_string(),
                     version: version.0,
-                    verdict: name.get("verdict").and_then(|name| name.as_str()).unwrap_or_default().to_owned(),
+                    verdict: name
+                        .get("verdict")
+                        .and_then(|name| name.as_str())
+                        .unwrap_or_default()
+                        .to_owned(),
                     detail: detail.clone(),
                     runs: lines(runs),
                 };
@@ -177,7 +188,8 @@ impl<S: Sql> Projector<'_, S> {
     fn told_of(&mut self, row: Option<RunRow>, kind: &str, text: &str) -> Result<(), SqlFault> {
         let Some(row) = row else { return Ok(()) };
         let who = row.runner.clone().unwrap_or_default();
-        let event = TimelineRow { run: Some(row.run), changes: row.changes, ..self.event(kind, text).by(who) };
+        let event =
+            TimelineRow { run: Some(row.run), changes: row.changes, ..self.event(kind, text).by(who) };
         self.tell(event)
     }
 
@@ -245,7 +257,7 @@ impl<S: Sql> Projector<'_, S> {
 
     /// What the board was told of single changes and of main.
     fn events(&mut self, events: &[Event]) -> Result<(), SqlFault> {
-        for event in events.iter().filter(|event| event.change.is_some() || event.kind == "main") {
+        for event in events.iter().filter(|event| is_kept(event)) {
             let row = self.event(&event.kind, &event.text).about(&event.change);
             self.tell(row)?;
         }
@@ -254,7 +266,7 @@ impl<S: Sql> Projector<'_, S> {
 }
 
 /// Makes the rows of the decisions that have none yet; half-made ones are made again alike.
-fn project(sql: &impl Sql, lane: &str) -> Result<(), Refusal> {
+pub(super) fn project(sql: &impl Sql, lane: &str) -> Result<(), Refusal> {
     loop {
         let after = store::number(sql, "projected")?;
         let rows = sql.run(
@@ -264,8 +276,7 @@ fn project(sql: &impl Sql, lane: &str) -> Result<(), Refusal> {
         for row in &rows {
             let (no, at) = (row.number(0)?, Millis(row.number(1)?));
             let facts: Vec<LaneFact> = row.json(2)?;
-            let seq = no * ROWS_MAX;
-            let mut projector = Projector { sql, lane, seq, last: seq + ROWS_MAX - 1, at: at.0 };
+            let mut projector = Projector { sql, lane, seq: no * ROWS_MAX, at: at.0 };
             for fact in &facts {
                 projector.fact(fact)?;
             }
@@ -280,20 +291,109 @@ fn project(sql: &impl Sql, lane: &str) -> Result<(), Refusal> {
     }
 }
 
+/// Is an event of the board kept in the index? Those of whole trains are told by the facts, with their runs.
+fn is_kept(event: &Event) -> bool {
+    event.change.is_some() || event.kind == "main"
+}
+
+/// Does a decision make rows?
+fn makes_rows(facts: &[LaneFact], events: &[Event]) -> bool {
+    let told = |fact: &LaneFact| {
+        matches!(
+            fact,
+            LaneFact::Assembled { candidate: Some(_), .. }
+                | LaneFact::RunOpened { .. }
+                | LaneFact::Leased { .. }
+                | LaneFact::LeaseLost { .. }
+                | LaneFact::Reported { .. }
+                | LaneFact::Judged { .. }
+                | LaneFact::ReplayBegan { .. }
+                | LaneFact::ReplayEnded { .. }
+        )
+    };
+    facts.iter().any(told) || events.iter().any(is_kept)
+}
+
+/// Notes that a decision was saved: the rows of a train wait for its end, so that it costs few statements.
+pub(super) fn decided(
+    stored: &mut Stored,
+    (facts, events): (&[LaneFact], &[Event]),
+    rests: bool,
+    now: Millis,
+) {
+    if makes_rows(facts, events) {
+        stored.makes_rows = stored.last;
+        stored.index_due.get_or_insert(now.plus(LATE_MS));
+    }
+    let ends = |fact: &LaneFact| {
+        matches!(
+            fact,
+            LaneFact::Judged { .. }
+                | LaneFact::Answered { .. }
+                | LaneFact::Ended { .. }
+                | LaneFact::ReplayBegan { .. }
+                | LaneFact::ReplayEnded { .. }
+        )
+    };
+    if rests || facts.iter().any(ends) || events.iter().any(is_kept) {
+        stored.index_due = stored.index_due.map(|due| due.min(now.plus(GATHER_MS)));
+    }
+}
+
+/// The last decision that makes rows and has not made them yet; 0: there is none.
+pub(super) fn behind(sql: &impl Sql) -> Result<u64, Refusal> {
+    let (mut after, mut last) = (store::number(sql, "projected")?, 0);
+    loop {
+        let rows = sql.run(
+            "SELECT no, json, events FROM facts WHERE no > ?1 ORDER BY no LIMIT ?2",
+            &[after.into(), DECISIONS.into()],
+        )?;
+        for row in &rows {
+            after = row.number(0)?;
+            let told = row.text(2)?;
+            let events: Vec<Event> = if told.is_empty() { Vec::new() } else { row.json(2)? };
+            if makes_rows(&row.json::<Vec<LaneFact>>(1)?, &events) {
+                last = after;
+            }
+        }
+        if rows.is_empty() {
+            return Ok(last);
+        }
+    }
+}
+
+/// How many rows the index has not been sent.
+pub(super) fn unsent(sql: &impl Sql) -> Result<u64, Refusal> {
+    let after = store::number(sql, &cursor())?;
+    let rows = sql.run("SELECT count(*) FROM projected WHERE seq > ?1", &[after.into()])?;
+    Ok(rows.first().map_or(Ok(0), |row| row.number(0))?)
+}
+
 /// The rows after a number, and the last one's number.
-fn unsent(sql: &impl Sql, after: u64) -> Result<(Bundle, u64), SqlFault> {
-    let rows = sql.run(
-        "SELECT seq, kind, json FROM projected WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+fn page(sql: &impl Sql, after: u64) -> Result<(Bundle, u64), SqlFault> {
+    let sizes = sql.run(
+        "SELECT seq, length(json) FROM projected WHERE seq > ?1 ORDER BY seq LIMIT ?2",
         &[after.into(), PAGE.into()],
     )?;
-    let (mut bundle, mut upto) = (Bundle::default(), after);
-    for row in &rows {
+    let (mut upto, mut bytes) = (after, 0);
+    for row in &sizes {
+        bytes += row.number(1)?;
+        if bytes > PAGE_BYTES && upto > after {
+            break;
+        }
         upto = row.number(0)?;
-        match row.text(1)? {
-            "run" => bundle.runs.push(row.json(2)?),
-            "verdict" => bundle.verdicts.push(row.json(2)?),
-            "replay" => bundle.replays.push(row.json(2)?),
-            "timeline" => bundle.timeline.push(row.json(2)?),
+    }
+    let rows = sql.run(
+        "SELECT kind, json FROM projected WHERE seq > ?1 AND seq <= ?2 ORDER BY seq",
+        &[after.into(), upto.into()],
+    )?;
+    let mut bundle = Bundle::default();
+    for row in &rows {
+        match row.text(0)? {
+            "run" => bundle.runs.push(row.json(1)?),
+            "verdict" => bundle.verdicts.push(row.json(1)?),
+            "replay" => bundle.replays.push(row.json(1)?),
+            "timeline" => bundle.timeline.push(row.json(1)?),
             _ => {}
         }
     }
@@ -305,15 +405,34 @@ fn cursor() -> String {
 }
 
 impl<P: Platform> Lane<P> {
+    /// Sends what has waited long enough; what fails or is cut off is sent by a later alarm.
+    pub(super) async fn index_due(&self, now: Millis) -> Result<(), Refusal> {
+        let due = self.with(|loaded| loaded.stored.index_due)?;
+        if due.is_none_or(|due| due > now) {
+            return Ok(());
+        }
+        self.with(|loaded| loaded.stored.index_due = Some(now.plus(AGAIN_MS)))?;
+        let more = self.to_index().await?;
+        self.with(|loaded| {
+            let stored = &mut loaded.stored;
+            if more {
+                stored.index_due = Some(now);
+            } else if stored.makes_rows <= store::number(&self.sql, "projected")? {
+                stored.index_due = None;
+            }
+            Ok(())
+        })?
+    }
+
     /// The rows go to the index, few statements for a page of them. Is there more to send?
-    pub(super) async fn to_index(&self) -> Result<bool, Refusal> {
+    async fn to_index(&self) -> Result<bool, Refusal> {
         let (repo, lane) = self.with(|loaded| (loaded.repo.clone(), loaded.brain.name.clone()))?;
         let Some(repo) = repo else { return Ok(false) };
         project(&self.sql, lane.as_str())?;
         let writer = Writer::new(repo.as_str());
         for _ in 0..PAGES_MAX {
-            let after = store::number(&self.sql, &cursor())?;
-            let (bundle, upto) = unsent(&self.sql, after)?;
+            let (after, rebuilds) = (store::number(&self.sql, &cursor())?, self.rebuilds.get());
+            let (bundle, upto) = page(&self.sql, after)?;
             if upto == after {
                 return Ok(false);
             }
@@ -324,22 +443,30 @@ impl<P: Platform> Lane<P> {
             })?;
             point("lane.index.after");
             // A rebuild that began meanwhile goes on from where it set the cursor.
-            if store::number(&self.sql, &cursor())? == after {
+            if self.rebuilds.get() == rebuilds {
                 store::set_meta(&self.sql, &cursor(), &upto.to_string())?;
             }
         }
         Ok(true)
     }
 
-    /// How far the rows have gone to the index; `restart` sends them all once more.
+    /// Rows that the index has not been sent, and one for decisions that have not made theirs.
+    pub(super) fn outbox(&self) -> Result<u64, Refusal> {
+        let behind = self.with(|loaded| loaded.stored.makes_rows)? > store::number(&self.sql, "projected")?;
+        Ok(unsent(&self.sql)? + u64::from(behind))
+    }
+
+    /// How many of the rows have gone to the index; `restart` sends them all once more.
     pub(super) fn reindex(&self, asked: &wire::Reindex, now: Millis) -> Result<wire::ReindexReply, Refusal> {
         self.with(|_| ())?;
         if asked.restart {
+            self.rebuilds.set(self.rebuilds.get() + 1);
             store::set_meta(&self.sql, &cursor(), "0")?;
-            self.with(|loaded| loaded.stored.gathers_since.get_or_insert(now).0)?;
+            self.with(|loaded| loaded.stored.index_due = Some(now))?;
         }
-        let rows = self.sql.run("SELECT max(seq) FROM projected", &[])?;
-        let total = rows.first().filter(|row| !row.is_null(0)).map_or(Ok(0), |row| row.number(0))?;
-        Ok(wire::ReindexReply { sent: store::number(&self.sql, &cursor())?, total })
+        let rows = self.sql.run("SELECT count(*) FROM projected", &[])?;
+        let there = rows.first().map_or(Ok(0), |row| row.number(0))?;
+        let (unsent, outbox) = (unsent(&self.sql)?, self.outbox()?);
+        Ok(wire::ReindexReply { sent: there - unsent, total: there - unsent + outbox })
     }
 }

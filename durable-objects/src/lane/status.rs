@@ -81,6 +81,7 @@ impl<P: Platform> Lane<P> {
     /// Entries by age, each with its stage and one sentence; runs; flaky tests.
     pub(super) fn status(&self, asked: &wire::Status, now: Millis) -> Result<wire::StatusReply, Refusal> {
         self.introduce(&asked.repo, &asked.lane)?;
+        let outbox = self.outbox()?;
         self.with(|loaded| {
             let brain = &loaded.brain;
             let mut changes: Vec<&ChangeId> = if asked.changes.is_empty() {
@@ -94,6 +95,7 @@ impl<P: Platform> Lane<P> {
                 entries: changes.into_iter().filter_map(|change| entry(loaded, change, now)).collect(),
                 runs: runs(loaded),
                 flaky: brain.flaky.iter().map(|(test, times)| (test.clone(), *times)).collect(),
+                outbox,
             }
         })
     }

@@ -5,7 +5,7 @@ use yard_queue::{Lane as Brain, LaneFact};
 use yard_wire::board::Event;
 use yard_wire::names;
 
-use super::Loaded;
+use super::{Loaded, project};
 use crate::sql::{Sql, VALUE_BYTES_MAX, Value, migrate};
 
 const FIRST: &[&str] = &[
@@ -36,6 +36,10 @@ pub(super) struct Stored {
     pub published: u64,
     /// Since when there are events to be sent.
     pub gathers_since: Option<Millis>,
+    /// When rows are to go to the index.
+    pub index_due: Option<Millis>,
+    /// The last decision that makes such rows.
+    pub makes_rows: u64,
 }
 
 fn meta(sql: &impl Sql, key: &str) -> Result<Option<String>, Refusal> {
@@ -76,7 +80,7 @@ pub(super) fn load(sql: &impl Sql) -> Result<(Option<RepoName>, Brain, Stored), 
         })?
     };
     let published = number(sql, "published")?;
-    let mut stored = Stored { last: snapshot, snapshot, published, gathers_since: None };
+    let mut stored = Stored { last: snapshot, snapshot, published, ..Stored::default() };
     loop {
         let rows = sql.run(
             "SELECT no, at, json FROM facts WHERE no > ?1 ORDER BY no LIMIT 50",
@@ -91,12 +95,13 @@ pub(super) fn load(sql: &impl Sql) -> Result<(Option<RepoName>, Brain, Stored), 
             facts.iter().for_each(|fact| brain.apply(fact));
         }
     }
-    // A decision without events is projected with the next that has some.
     let unsent = sql.run(
         "SELECT at FROM facts WHERE no > ?1 AND events <> '' ORDER BY no LIMIT 1",
-        &[published.min(number(sql, "projected")?).into()],
+        &[published.into()],
     )?;
     stored.gathers_since = unsent.first().map(|row| row.number(0)).transpose()?.map(Millis);
+    stored.makes_rows = project::behind(sql)?;
+    stored.index_due = (stored.makes_rows > 0 || project::unsent(sql)? > 0).then_some(Millis(0));
     Ok((repo, brain, stored))
 }
 
@@ -164,6 +169,8 @@ pub(super) fn save(
     if !events.is_empty() {
         loaded.stored.gathers_since.get_or_insert(now);
     }
+    let rests = loaded.brain.attempts.is_empty();
+    project::decided(&mut loaded.stored, (facts, events), rests, now);
     if no - loaded.stored.snapshot >= SNAPSHOT_ROWS {
         snapshot(sql, loaded)?;
     }

@@ -27,6 +27,8 @@ use crate::call::{Calls as _, LocalFuture, Object};
 use crate::native::{Fails, NativeSql, block_on};
 use crate::repository::tests::world::{self, Native, SECRET, World};
 
+mod index;
+
 /// The Repository as the lane reaches it.
 struct Hand(Rc<RefCell<World>>);
 
@@ -574,6 +576,8 @@ fn assert_ended_once(mut yard: Yard, what: &str) {
     let status = yard.status();
     assert_eq!(status.entries.len(), 1, "{what}: {status:?}");
     assert_eq!(status.entries[0].verdict, Some(Verdict::BrokenAlone), "{what}");
+    yard.drive().unwrap();
+    index::assert_has_the_rows_of(&yard, what);
 }
 
 fn three() -> Yard {
@@ -608,6 +612,7 @@ fn a_lost_call_or_write_before_or_after_it_was_done_costs_time_only() {
                     let world = yard.world.borrow();
                     world.wired.faults.fail_next(how);
                     world.blobs.faults.fail_next(how);
+                    world.index.faults.fail_next(how);
                 }
                 yard.drive().unwrap();
                 let Some(work) = yard.lease().unwrap() else { break };

@@ -147,6 +147,7 @@ impl Laws {
         if rows != Some(self.landed.len() as u64) {
             return Err(Broken(format!("the index has {rows:?} of {} landed changes", self.landed.len())));
         }
+        indexed(play).await?;
         self.noted(play).await
     }
 
@@ -224,6 +225,35 @@ impl Laws {
             landed: self.landed.clone(),
         }
     }
+}
+
+/// The index has exactly the rows that the lane made.
+async fn indexed(play: &Play) -> Result<(), Broken> {
+    let tables = play.world.tables(&format!("lane:{}/main", play.repo));
+    for (kind, table, key) in [
+        ("run", "runs", "run"),
+        ("verdict", "verdicts", "seq"),
+        ("replay", "replays", "replay"),
+        ("timeline", "timeline", "seq"),
+    ] {
+        let odd = |fault: String| Broken(format!("{table} cannot be read: {fault}"));
+        let made = tables
+            .run("SELECT key, seq FROM projected WHERE kind = ?1 ORDER BY key", &[kind.into()])
+            .map_err(|fault| odd(fault.to_string()))?;
+        let asked = format!(
+            "SELECT CAST({key} AS TEXT), seq FROM {table} WHERE lane = 'main' {} ORDER BY 1",
+            if kind == "timeline" { "AND source = 'lane:main'" } else { "" }
+        );
+        let there = play.world.index.run(&asked, &[]).await.map_err(|fault| odd(fault.to_string()))?;
+        if format!("{made:?}") != format!("{there:?}") {
+            let (made, there) = (made.len(), there.len());
+            return Err(Broken(format!("{table}: the lane made {made} rows, the index has {there} or others")));
+        }
+        if kind == "run" && made.is_empty() && !play.green.borrow().is_empty() {
+            return Err(Broken("runs were made and the lane has no rows of them".into()));
+        }
+    }
+    Ok(())
 }
 
 /// The model after a change that a language model redid: it may leave a line that was to go, and one that errs may

@@ -191,7 +191,10 @@ impl World {
                 let host = Repository::new(sql, bucket, index, network, SECRET.into());
                 Host::Repository(Box::new(host), Cell::new(false))
             }
-            "LANE" => Host::Lane(Box::new(Lane::new(sql, bucket, network)), Cell::new(None)),
+            "LANE" => {
+                let index = Database(Rc::clone(world));
+                Host::Lane(Box::new(Lane::new(sql, bucket, index, network)), Cell::new(None))
+            }
             "BOARD" => Host::Board(Box::new(Board::new(sql))),
             _ => Host::Registry(Box::new(Registry::new(sql))),
         };

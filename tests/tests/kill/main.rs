@@ -48,6 +48,7 @@ const LATER: &[&str] = &[
     "lane.land.before#2",
     "lane.land.after#2",
     "lane.board.after#3",
+    "lane.index.after#2",
     "board.before-save#4",
     "board.saved#4",
     "registry.saved#3",
