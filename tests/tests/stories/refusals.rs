@@ -95,3 +95,58 @@ fn hostile_paths_never_come_in_by_git_or_api() -> Result<()> {
     ensure!(story.git(&["ls-remote", "origin"])? == before);
     Ok(())
 }
+
+#[test]
+fn hostile_submodules_never_come_in() -> Result<()> {
+    let story = Story::with_files("submodules", &[("a.txt", "a\n")])?;
+    let base = story.git(&["rev-parse", "main"])?;
+    let token = story.fork("ann")?;
+    let evil = "[submodule \"x\"]\n\tpath = x\n\turl = --upload-pack=evil\n";
+    let commit = story.commit(&base, &[("deep/.gitmodules", Some(evil))], "evil")?;
+    let (ok, said) = story.offer("ann", &token, &commit, &[])?;
+    ensure!(!ok && said.contains("deep/.gitmodules in commit") && said.contains("line 3"), "{said}");
+    let body = serde_json::json!({ "fork": "ann", "changes": [{ "base": base, "intent": { "title": "t" },
+        "edits": [{ "path": ".gitmodules", "content": evil }] }] });
+    let client = Client::new(&story.url, &token);
+    let answer: serde_json::Value = client.post(&format!("/api/repos/{}/changes", story.repo), &body)?;
+    let said = answer["results"][0]["refused"]["detail"].as_str().unwrap_or_default().to_owned();
+    ensure!(said.contains(".gitmodules, line 3") && said.contains("gitmodulesUrl"), "{answer}");
+    let mine = "[submodule \"x\"]\n\tpath = x\n\turl = ../x.git\n";
+    let commit = story.commit(&base, &[(".gitmodules", Some(mine))], "honest")?;
+    let (ok, said) = story.offer("ann", &token, &commit, &[])?;
+    ensure!(ok, "{said}");
+    Ok(())
+}
+
+/// What curl, which sends its body in one go, is answered.
+fn curl(story: &Story, path: &str, token: &str, file: &std::path::Path) -> Result<String> {
+    let out = std::process::Command::new("curl")
+        .args(["-sS", "-i", "-X", "POST", "-H", "Expect:", "-H", "Idempotency-Key: k", "-H"])
+        .arg(format!("Authorization: Bearer {token}"))
+        .arg("--data-binary")
+        .arg(format!("@{}", file.display()))
+        .arg(format!("{}{path}", story.url))
+        .output()?;
+    ensure!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+#[test]
+fn a_body_over_the_limit_is_answered_and_not_cut_off() -> Result<()> {
+    let story = Story::with_files("large-bodies", &[("a.txt", "a\n")])?;
+    story.sandbox.write("clone/large.bin", &"x".repeat(30_000_000))?;
+    let file = story.sandbox.join("clone/large.bin");
+    let admin = story.token_for(None, &[Scope::Admin])?;
+    let said = curl(&story, &format!("/api/repos/{}/changes", story.repo), &admin, &file)?;
+    ensure!(said.starts_with("HTTP/1.1 413") && said.contains("at most 4194304"), "{said}");
+    let said = curl(&story, &format!("/api/repos/{}/changes", story.repo), "nobody", &file)?;
+    ensure!(said.starts_with("HTTP/1.1 401"), "{said}");
+    // 5,000 refs in one push are more than one list of updates takes; git shows why.
+    let base = story.git(&["rev-parse", "main"])?;
+    let many: Vec<String> = (0..5_000).map(|n| format!("{base}:refs/heads/many/{n:05}")).collect();
+    let mut push = vec!["push", "origin"];
+    push.extend(many.iter().map(String::as_str));
+    let (ok, said) = story.git_says(&push)?;
+    ensure!(!ok && said.contains("push fewer refs at once"), "{said}");
+    Ok(())
+}
