@@ -40,6 +40,9 @@ impl Place {
         let token = self
             .setting(self.token.as_deref(), "switchyard.token")
             .context("no token: pass --token, set YARD_TOKEN, or work inside a clone made by `yard clone`")?;
+        if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+            anyhow::bail!("{url:?} is no address: write http://HOST:PORT");
+        }
         Ok(Client::new(&url, &token))
     }
 

@@ -172,7 +172,12 @@ impl Runner {
             return Ok((broken(), Some(why)));
         };
         match inside(&checkout, path).and_then(|report| read_report(&report)) {
-            Ok(summary) => Ok((judged(success, summary), None)),
+            Ok(mut summary) => {
+                // Where the runner keeps its files is no part of a test's name.
+                let prefix = format!("{}/", checkout.display());
+                summary.failed.iter_mut().for_each(|name| *name = name.replace(&prefix, ""));
+                Ok((judged(success, summary), None))
+            }
             Err(why) => Ok((broken(), Some(format!("{path}: {why}")))),
         }
     }

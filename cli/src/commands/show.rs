@@ -109,6 +109,9 @@ fn text(shown: &Shown, log: Option<&RunLog>) -> String {
     };
     line("why", &status.reason);
     line("title", &row.intent.title);
+    if !row.intent.body.is_empty() {
+        line("says", &row.intent.body);
+    }
     let fork = row.fork.as_ref().map(|fork| format!(", fork {fork}")).unwrap_or_default();
     line("by", &format!("{} <{}>{fork}", row.author.name, row.author.email));
     for (name, text) in [

@@ -3,7 +3,7 @@
 use yard_common::{ChangeId, Millis, Refusal};
 use yard_queue::Work;
 use yard_queue::state::{Attempt, Run};
-use yard_queue::story::Story;
+use yard_queue::story::{Story, not_sent_back};
 use yard_wire::lane as wire;
 
 use super::{Lane, Loaded, store};
@@ -110,6 +110,12 @@ impl<P: Platform> Lane<P> {
         store::each_decision(&self.sql, &asked.change, |at, facts| {
             for told in facts.iter().filter_map(|fact| story.tell(fact)) {
                 let (kind, text) = (told.kind.to_owned(), told.text);
+                if let Some(last) = steps.last_mut().filter(|last: &&mut wire::Step| last.kind == "back")
+                    && kind == "replay"
+                    && let Some(text) = not_sent_back(&last.text)
+                {
+                    (last.kind, last.text) = ("attempt".into(), text.to_owned());
+                }
                 steps.push(wire::Step { at, kind, text, attempt: told.attempt, run: told.run, fact: None });
             }
         })?;

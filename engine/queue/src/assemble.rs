@@ -19,10 +19,10 @@ use yard_git::editor::{Applied, EditError, Step};
 use yard_git::pack::PackWriter;
 use yard_git::pack::write::FinishedPack;
 use yard_git::{Commit, Kind, Missing, Mode, Object, Objects, ReadError, RunningTree, hash, message};
-use yard_merge::{Outcome, Row, Rules, RunningLookup, apply_row};
+use yard_merge::{Outcome, Row, Rules, RunningLookup};
 
 use crate::fact::{Aside, Candidate, Check, Member};
-use crate::limits::TRAIN_FACT_BYTES_MAX;
+use crate::{limits::TRAIN_FACT_BYTES_MAX, special::apply_row};
 
 /// Collisions of one change that are kept.
 const COLLISIONS_KEPT: usize = 100;

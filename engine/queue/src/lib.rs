@@ -18,6 +18,7 @@ pub mod next;
 pub mod note;
 pub mod replay;
 pub mod settle;
+mod special;
 pub mod stage;
 pub mod state;
 pub mod story;

@@ -204,11 +204,14 @@ fn behind_of(behind: &Behind) -> String {
     format!("collides with changes ahead of it in train {train} at {places}: {told}{early}")
 }
 
+/// What the author of a change that does not merge is told to do.
+pub(crate) const REBASE: &str = ": rebase it and push a new version";
+
 pub(crate) fn sent_back(why: &Why) -> EntryStage {
     let back = |reason| EntryStage::of(Stage::NeedsAuthor, reason);
     match why {
         Why::Collided { paths } => {
-            back(format!("collides with main at {}: rebase it and push a new version", places(paths)))
+            back(format!("collides with main at {}{REBASE}", places(paths)))
         }
         Why::NotReplayed { needs: cause, why } => {
             let verdict = match cause {
@@ -219,7 +222,9 @@ pub(crate) fn sent_back(why: &Why) -> EntryStage {
                 Cause::Collision { .. } => Vec::new(),
                 Cause::Interaction { runs, .. } => runs.clone(),
             };
-            let reason = format!("{}; not replayed: {why}: rebase it and push a new version", told(cause));
+            // Some reasons say by themselves what to do.
+            let advice = if why.contains("push a new version") { "" } else { REBASE };
+            let reason = format!("{}; not replayed: {why}{advice}", told(cause));
             EntryStage { verdict, runs, ..back(reason) }
         }
         Why::Judged { verdict, runs, detail } => {

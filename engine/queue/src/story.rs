@@ -8,7 +8,7 @@ use yard_common::stage::Verdict;
 use yard_common::{ChangeId, RunId, TrainNo};
 
 use crate::fact::{Aside, AttemptKind, Candidate, LaneFact, Purpose};
-use crate::stage::sent_back;
+use crate::stage::{REBASE, sent_back};
 use crate::state::Why;
 use crate::without::Without;
 
@@ -221,6 +221,13 @@ impl Story {
             _ => return None,
         })
     }
+}
+
+/// What was told as a sending back, where a replay follows: nobody has to act yet.
+#[must_use]
+pub fn not_sent_back(text: &str) -> Option<&str> {
+    let text = text.strip_prefix("sent back: ")?;
+    Some(text.strip_suffix(REBASE).unwrap_or(text))
 }
 
 fn put_aside(attempt: &AttemptId, aside: &Aside) -> Told {

@@ -121,6 +121,10 @@ pub fn run(args: &Args) -> Result<()> {
     println!(
         "  export YARD_URL={url} YARD_REPO={repo} YARD_TOKEN={token}\n  target/debug/yard status --all 20"
     );
+    println!(
+        "Its runners have gone home; what you push is tested once one runs:\n  \
+         YARD_TOKEN=$(target/debug/yard token run) target/debug/yard runner"
+    );
     Ok(())
 }
 
