@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use yard_common::fact::Fact;
 use yard_common::{ChangeId, FactNo, Fence, LaneName, Millis, RepoName, Version};
 use yard_wire::api::{
-    Approval, ChangeDetail, ChangeDiff, ChangeStatus, ClaimReply, ForkReply, NewClaim, NewFork, NewRepo, NewToken,
-    Reason, Record, RepoReply, RunLog, StatusReply, SubmitChanges, SubmitReply, TimelineEvent,
+    Approval, ChangeDetail, ChangeDiff, ChangeStatus, ClaimReply, ForkReply, IndexReply, NewClaim, NewFork, NewRepo,
+    NewToken, Reason, Record, RepoReply, RunLog, StatusReply, SubmitChanges, SubmitReply, TimelineEvent,
     TokenReply,
 };
 use yard_wire::board::EventsReply;
@@ -327,6 +327,22 @@ impl Client {
     ) -> Result<serde_json::Value, ClientError> {
         let body = Reason { reason: reason.to_owned() };
         self.post(&format!("/api/repos/{repo}/{act}"), &body)
+    }
+
+    /// Takes a step of making the index anew: it empties it, then has all rows sent once more.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn rebuild_index(&self, repo: &RepoName) -> Result<IndexReply, ClientError> {
+        self.post(&format!("/api/repos/{repo}/rebuild-index"), &serde_json::json!({}))
+    }
+
+    /// How far the objects are with sending their rows to the index.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn index_progress(&self, repo: &RepoName) -> Result<IndexReply, ClientError> {
+        self.get(&format!("/api/repos/{repo}/rebuild-index"))
     }
 
     /// Lets one version of a change touch the configuration.

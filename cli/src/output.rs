@@ -192,7 +192,12 @@ impl Progress {
 
     /// One more is being done.
     pub fn step(&self) {
-        self.done.set(self.done.get() + 1);
+        self.reach(self.done.get() + 1);
+    }
+
+    /// So many are done.
+    pub fn reach(&self, done: usize) {
+        self.done.set(done);
         let due = self.shown.get().is_none_or(|at| at.elapsed() >= REDRAW);
         if self.seen && due {
             self.shown.set(Some(std::time::Instant::now()));

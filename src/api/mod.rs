@@ -3,6 +3,7 @@
 mod changes;
 mod diff;
 mod history;
+mod index;
 mod lanes;
 mod numbers;
 mod prefix;
@@ -350,6 +351,8 @@ async fn dispatch<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answ
         | E::Unprotect
         | E::Claim
         | E::ReleaseClaim => changes::act(event, call).await,
+        E::RebuildIndex => index::rebuild(event, call).await,
+        E::IndexProgress => index::progress(event, call).await,
         E::LaneStatus => lanes::status(event, call).await,
         E::Lease => lanes::lease(event, call).await,
         E::Renew => lanes::renew(event, call).await,

@@ -33,11 +33,13 @@ fn not_allowed(endpoint: Endpoint) -> Option<String> {
     match endpoint {
         Health | OpenApi | ProblemPage => None,
         CreateRepo | ListRepos | Metrics => Some(token(&[Scope::Admin], here, None, 100)),
-        RepoStatus | ListChanges | ShowChange | DiffChange | Landings | Log | Timeline | LaneStatus | Events
-        | RunLog | InfoRefs | UploadPack => Some(token(&[Scope::Admin], Some("other"), None, 100)),
+        RepoStatus | ListChanges | ShowChange | DiffChange | Landings | Log | Timeline | LaneStatus
+        | Events | IndexProgress | RunLog | InfoRefs | UploadPack => {
+            Some(token(&[Scope::Admin], Some("other"), None, 100))
+        }
         CreateFork | SubmitChanges | CancelChange | HoldChange | ReleaseChange | RequeueChange | Claim
         | ReleaseClaim | ReceivePack => Some(token(&[Scope::Read, Scope::Run], here, None, 100)),
-        CreateToken | RevokeToken | ApproveChange | Freeze | Thaw | Protect | Unprotect => {
+        CreateToken | RevokeToken | ApproveChange | Freeze | RebuildIndex | Thaw | Protect | Unprotect => {
             Some(token(&[Scope::Read, Scope::Submit, Scope::Run], here, None, 100))
         }
         Lease | Renew | Report => Some(token(&[Scope::Read, Scope::Submit], here, None, 100)),

@@ -16,6 +16,8 @@
 //! | `POST /api/repos/{repo}/changes/{change}/approve` | [`Approval`] | `{}` | admin |
 //! | `GET /api/metrics` | | counts by name | platform admin |
 //! | `POST /api/repos/{repo}/{freeze,thaw,protect,unprotect}` | [`Reason`] | `{}` | admin |
+//! | `POST /api/repos/{repo}/rebuild-index` | `{}` | [`IndexReply`]: repeat while `clearing` | admin |
+//! | `GET /api/repos/{repo}/rebuild-index` | | [`IndexReply`] | read |
 //! | `POST /api/repos/{repo}/claims` | [`NewClaim`] | [`ClaimReply`] | submit |
 //! | `DELETE /api/repos/{repo}/claims/{fence}` | | `{}` | submit |
 //! | `GET /api/repos/{repo}/landings?after=&limit=` | | `Vec<(FactNo, Millis, Fact)>` | read |
@@ -55,6 +57,28 @@ use crate::lane::{EntryView, Stage, Step, Verdict};
 use crate::problem::Problem;
 use crate::repository::{Accepted, View};
 use crate::token::Scope;
+
+/// How far the index (D1) is with the rows of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexReply {
+    /// Rows that this request deleted.
+    pub cleared: u64,
+    /// There are more to delete: ask again. Only once all are gone are rows sent anew.
+    pub clearing: bool,
+    /// What each object has sent.
+    pub parts: Vec<IndexPart>,
+}
+
+/// One object's part of the index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexPart {
+    /// `repository`, or `lane NAME`.
+    pub name: String,
+    /// How much of it has gone to the index.
+    pub sent: u64,
+    /// How much there is.
+    pub total: u64,
+}
 
 /// Makes a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

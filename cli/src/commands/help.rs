@@ -115,6 +115,12 @@ Example: YARD_TOKEN=$(yard token run) yard runner
 Runs [checks] command of .switchyard.toml with sh in a clean checkout. Ctrl-C ends after the run
 in hand; again: at once.";
 
+/// Of `yard rebuild-index`.
+pub(super) const REBUILD: &str = "\
+Example: yard rebuild-index
+While it works, yard log and yard timeline find only a part; landing goes on. Broken off, it is
+simply begun again.";
+
 /// Of `yard fsck`.
 pub(super) const FSCK: &str = "\
 Fetches all history, then redoes each landing; exit status 1 when one cannot be proven again.

@@ -8,6 +8,7 @@ mod fsck;
 mod help;
 mod log;
 mod logs;
+mod rebuild;
 mod repo;
 mod rules;
 mod runner;
@@ -95,6 +96,9 @@ pub enum Command {
     /// Try merge rules on the repository's own past merges
     #[command(after_help = help::RULES)]
     Rules(rules::Args),
+    /// Make the search index anew from the objects (admins); nothing is lost when it is broken off
+    #[command(name = "rebuild-index", after_help = help::REBUILD)]
+    RebuildIndex(rebuild::Args),
     /// Prove again, with git and the rules, that nothing went back
     #[command(after_help = help::FSCK)]
     Fsck(fsck::Args),
@@ -155,6 +159,7 @@ pub fn run(yard: Yard) -> Result<()> {
         Command::Token(args) => token::run(&place, &args),
         Command::Runner(args) => runner::run(&place, args),
         Command::Rules(args) => rules::run(&place, &args),
+        Command::RebuildIndex(args) => rebuild::run(&place, &args),
         Command::Fsck(args) => fsck::run(&place, &args),
     }
 }

@@ -87,7 +87,7 @@ impl<P: Platform> Repository<P> {
     async fn to_index(&self) -> Result<(), Refusal> {
         let cursor = index_cursor();
         for _ in 0..INDEX_PAGES_MAX {
-            let after = self.cursor(&cursor)?;
+            let (after, rebuilds) = (self.cursor(&cursor)?, self.rebuilds.get());
             if after >= self.scalars()?.folded.0 {
                 return Ok(());
             }
@@ -100,7 +100,7 @@ impl<P: Platform> Repository<P> {
             })?;
             point("repository.index.after");
             // A rebuild that began meanwhile goes on from where it set the cursor.
-            if self.cursor(&cursor)? == after {
+            if self.rebuilds.get() == rebuilds {
                 self.set_cursor(&cursor, upto)?;
             }
         }
@@ -120,6 +120,7 @@ impl<P: Platform> Repository<P> {
         self.parent_only()?;
         let cursor = index_cursor();
         if asked.restart {
+            self.rebuilds.set(self.rebuilds.get() + 1);
             self.set_cursor(&cursor, 0)?;
         }
         Ok(wire::ReindexReply { sent: self.cursor(&cursor)?, total: self.scalars()?.folded.0 })

@@ -55,6 +55,8 @@ pub struct Repository<P: Platform> {
     packs: PackSet,
     scalars: RefCell<Option<Scalars>>,
     writer: RefCell<Option<Rc<Writer>>>,
+    /// Rebuilds of the index that were begun: what was being sent then does not move its cursor.
+    rebuilds: std::cell::Cell<u64>,
 }
 
 /// The source name under which the own catalogue stands in the pack set.
@@ -72,6 +74,7 @@ impl<P: Platform> Repository<P> {
             packs: PackSet::new(Budget::default()),
             scalars: RefCell::default(),
             writer: RefCell::default(),
+            rebuilds: std::cell::Cell::new(0),
         }
     }
 

@@ -148,7 +148,8 @@ impl Laws {
             return Err(Broken(format!("the index has {rows:?} of {} landed changes", self.landed.len())));
         }
         indexed(play).await?;
-        self.noted(play).await
+        self.noted(play).await?;
+        rebuilt(play).await
     }
 
     fn ended(
@@ -254,6 +255,54 @@ async fn indexed(play: &Play) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// Every row of the index, table by table.
+fn dumped(play: &Play) -> Result<Vec<String>, Broken> {
+    let dump = |table: &yard_objects::index::Table| {
+        let rows = play.world.index.sql.run(&table.dump(), &[]);
+        let rows = rows.map_err(|fault| Broken(format!("{} cannot be read: {fault}", table.name)))?;
+        Ok(rows.iter().map(|row| format!("{} {row:?}", table.name)).collect::<Vec<_>>())
+    };
+    let tables = yard_objects::index::TABLES.iter().map(dump).collect::<Result<Vec<_>, Broken>>()?;
+    Ok(tables.into_iter().flatten().collect())
+}
+
+/// The index, dropped and made anew from the objects, has the same rows.
+async fn rebuilt(play: &Play) -> Result<(), Broken> {
+    let before = dumped(play)?;
+    for table in yard_objects::index::TABLES.iter().skip(1) {
+        // The first table's rows are left for the request to delete.
+        let dropped = play.world.index.sql.run(&format!("DROP TABLE {}", table.name), &[]);
+        dropped.map_err(|fault| Broken(format!("{} cannot be dropped: {fault}", table.name)))?;
+    }
+    let path = format!("/api/repos/{}/rebuild-index", play.repo);
+    let admin = crate::client::admin();
+    loop {
+        let asked = crate::client::request(&play.world, ("POST", &path), &admin, serde_json::json!({})).await;
+        let Some((200, body)) = asked else { return Err(Broken(format!("no rebuild: {asked:?}"))) };
+        if body["clearing"] == false {
+            break;
+        }
+    }
+    for _ in 0..600 {
+        play.world.clock.sleep(1_000).await;
+        let asked = crate::client::request(&play.world, ("GET", &path), &admin, Value::Null).await;
+        let Some((200, body)) = asked else { return Err(Broken(format!("no progress: {asked:?}"))) };
+        let parts = body["parts"].as_array().cloned().unwrap_or_default();
+        if parts.len() == 2 && parts.iter().all(|part| part["sent"] == part["total"]) {
+            let after = dumped(play)?;
+            let (gone, new) = (
+                before.iter().find(|row| !after.contains(row)),
+                after.iter().find(|row| !before.contains(row)),
+            );
+            if gone.is_some() || new.is_some() || before.len() != after.len() {
+                return Err(Broken(format!("the index made anew differs: {gone:?} became {new:?}")));
+            }
+            return Ok(());
+        }
+    }
+    Err(Broken("the index is never made anew".into()))
 }
 
 /// The model after a change that a language model redid: it may leave a line that was to go, and one that errs may
