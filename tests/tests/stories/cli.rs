@@ -107,7 +107,10 @@ fn the_whole_story_of_a_change_is_told_in_order() -> Result<()> {
     ensure!(in_order(&told, &parts) && told.contains("sent back: red alone"), "{told}");
     ensure!(told.contains("end of the log of run"), "{told}");
     let told = yard(&story, &["show", &cut(late.as_str())])?;
-    ensure!(in_order(&told, &["version 1 accepted", "sent back: collides with main at a.txt"]), "{told}");
+    ensure!(
+        in_order(&told, &["version 1 accepted", "collides with main at a.txt", "sent back, not replayed"]),
+        "{told}"
+    );
     yard(&story, &["cancel", &cut(late.as_str()), "--reason", "ann does it otherwise"])?;
     let told = yard(&story, &["show", late.as_str()])?;
     ensure!(told.contains("taken back by an admin") && told.contains(": ann does it otherwise"), "{told}");
