@@ -275,15 +275,18 @@ pub fn each_json<T: serde::Serialize>(
         }
         Ok(())
     };
+    let mut bytes = Vec::new();
     for item in items {
-        let item = serde_json::to_string(&item).map_err(|fault| SqlFault(fault.to_string()))?;
+        bytes.clear();
+        serde_json::to_writer(&mut bytes, &item).map_err(|fault| SqlFault(fault.to_string()))?;
+        let item = std::str::from_utf8(&bytes).map_err(|fault| SqlFault(fault.to_string()))?;
         if text.len() + item.len() + 2 > VALUE_BYTES_MAX {
             flush(&mut text, &mut rows)?;
         }
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(&item);
+        text.push_str(item);
     }
     flush(&mut text, &mut rows)?;
     Ok(rows)

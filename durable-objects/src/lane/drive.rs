@@ -1,8 +1,9 @@
 //! The steps of a lane, one at a time: what other objects and the bucket are needed for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use yard_common::bytes::Base64;
+use yard_common::bytes::{Base64, json_len};
 use yard_common::config::ReplayPolicy;
 use yard_common::landing::{AttemptId, SignedRun};
 use yard_common::limits::{FACT_BYTES_MAX, INLINE_INDEX_BYTES_MAX};
@@ -146,7 +147,7 @@ impl<P: Platform> Lane<P> {
     fn take_facts(&self, facts: Vec<(FactNo, Fact)>, upto: FactNo, now: Millis) -> Result<(), Refusal> {
         let (mut chunk, mut bytes) = (Vec::new(), 0);
         for (no, fact) in facts {
-            let size = serde_json::to_vec(&fact).map_or(0, |json| json.len());
+            let size = json_len(&fact).unwrap_or(0);
             if bytes + size > CHUNK_BYTES && !chunk.is_empty() {
                 let last = chunk.last().map_or(no, |(no, _): &(FactNo, Fact)| *no);
                 self.feed(Input::Pulled { facts: std::mem::take(&mut chunk), upto: last }, now)?;
@@ -288,13 +289,15 @@ impl<P: Platform> Lane<P> {
             let passengers: Vec<Passenger> = changes
                 .iter()
                 .filter_map(|change| loaded.brain.entries.get(change))
-                .map(|entry| Passenger { row: entry.row.clone(), waits_for: entry.waits_for.clone() })
-                .map(|passenger| match kind {
+                .map(|entry| match kind {
                     AttemptKind::Without { .. } => Passenger {
-                        row: Box::new(own_tests(&passenger.row, &view.tests)),
+                        row: Arc::new(own_tests(&entry.row, &view.tests)),
                         waits_for: BTreeSet::new(),
                     },
-                    _ => passenger,
+                    _ => Passenger {
+                        row: Arc::new((*entry.row).clone()),
+                        waits_for: entry.waits_for.clone(),
+                    },
                 })
                 .collect();
             let own_base = matches!(kind, AttemptKind::Probe { on_main: false, .. });

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::bytes::json_len;
 use crate::id::hex;
 use crate::limits::{EDIT_LIST_BYTES_MAX, EDIT_LIST_OBJECT_BYTES_MAX};
 use crate::refusal::Refusal;
@@ -25,28 +26,28 @@ impl EditList {
     /// # Errors
     /// [`Refusal::TooLarge`] above [`EDIT_LIST_OBJECT_BYTES_MAX`].
     pub fn of<T: Serialize>(edits: &[T]) -> Result<Option<(Self, Vec<u8>)>, Refusal> {
-        let (list, value) = Self::written(edits)?;
-        Ok(list.map(|list| (list, value)))
+        Ok(Self::measured(edits)?.1)
     }
 
-    /// The list as JSON, and what a fact holds of it where that is longer than a fact may hold.
+    /// How many bytes the list has as JSON, and its value where a fact may not hold that many.
     ///
     /// # Errors
     /// As [`EditList::of`].
-    pub fn written<T: Serialize>(edits: &[T]) -> Result<(Option<Self>, Vec<u8>), Refusal> {
-        let value = serde_json::to_vec(edits)
-            .map_err(|_| Refusal::Internal { during: "writing a list of edits".into() })?;
-        if value.len() <= EDIT_LIST_BYTES_MAX {
-            return Ok((None, value));
+    pub fn measured<T: Serialize>(edits: &[T]) -> Result<(usize, Option<(Self, Vec<u8>)>), Refusal> {
+        let fault = || Refusal::Internal { during: "writing a list of edits".into() };
+        let bytes = json_len(&edits).ok_or_else(fault)?;
+        if bytes <= EDIT_LIST_BYTES_MAX {
+            return Ok((bytes, None));
         }
-        if value.len() > EDIT_LIST_OBJECT_BYTES_MAX {
+        if bytes > EDIT_LIST_OBJECT_BYTES_MAX {
             let what = format!("the list of its {} paths (split the change)", edits.len());
-            let (size, limit) = (value.len() as u64, EDIT_LIST_OBJECT_BYTES_MAX as u64);
+            let (size, limit) = (bytes as u64, EDIT_LIST_OBJECT_BYTES_MAX as u64);
             return Err(Refusal::TooLarge { what, size, limit });
         }
+        let value = serde_json::to_vec(edits).map_err(|_| fault())?;
         let sha256 = hex(&Sha256::digest(&value));
         let list = Self { sha256, bytes: value.len() as u64, count: edits.len() as u64 };
-        Ok((Some(list), value))
+        Ok((bytes, Some((list, value))))
     }
 
     /// The edits in a value of the bucket, if it is the one that the fact means.
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn a_short_list_stays_in_the_fact_and_a_long_one_is_bound_by_its_digest() {
         let short: Vec<String> = vec!["a".into()];
-        assert_eq!(EditList::of(&short).unwrap(), None);
+        assert_eq!(EditList::measured(&short).unwrap(), (5, None));
         let long: Vec<String> = (0..30_000).map(|n| format!("path/{n}")).collect();
         let (list, value) = EditList::of(&long).unwrap().unwrap();
         assert_eq!(list.read::<String>(Some(&value)).unwrap(), long);

@@ -79,6 +79,17 @@ impl ObjectId {
         bytes.try_into().ok().map(Self)
     }
 
+    /// The 40 hex digits.
+    fn digits(&self) -> [u8; 40] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'0'; 40];
+        for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(self.0) {
+            *pair =
+                [byte >> 4, byte & 15].map(|nibble| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0'));
+        }
+        text
+    }
+
     /// The 20 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 20] {
@@ -94,7 +105,7 @@ impl ObjectId {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
+        f.write_str(digits_text(&self.digits()))
     }
 }
 
@@ -108,7 +119,7 @@ impl FromStr for ObjectId {
     type Err = BadId;
 
     fn from_str(text: &str) -> Result<Self, BadId> {
-        unhex(text).and_then(|bytes| Self::from_bytes(&bytes)).ok_or_else(|| BadId {
+        undigits(text.as_bytes()).map(Self).ok_or_else(|| BadId {
             kind: "object id",
             given: text.chars().take(100).collect(),
             rule: "40 hex digits",
@@ -118,15 +129,44 @@ impl FromStr for ObjectId {
 
 impl Serialize for ObjectId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&hex(&self.0))
+        serializer.serialize_str(digits_text(&self.digits()))
     }
 }
 
 impl<'de> Deserialize<'de> for ObjectId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        struct Digits;
+        impl serde::de::Visitor<'_> for Digits {
+            type Value = ObjectId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("40 hex digits")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ObjectId, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Digits)
     }
+}
+
+/// The 20 bytes of 40 hex digits; ids are read and written by the thousand, so nothing is allocated.
+fn undigits(text: &[u8]) -> Option<[u8; 20]> {
+    let (pairs, []) = text.as_chunks::<2>() else { return None };
+    let mut bytes = [0; 20];
+    if pairs.len() != bytes.len() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        let (high, low) = (char::from(*high).to_digit(16)?, char::from(*low).to_digit(16)?);
+        *byte = u8::try_from(high * 16 + low).ok()?;
+    }
+    Some(bytes)
+}
+
+fn digits_text(digits: &[u8; 40]) -> &str {
+    std::str::from_utf8(digits).unwrap_or_default()
 }
 
 fn short(text: &str, max: usize, ok: impl Fn(char) -> bool) -> bool {
@@ -321,6 +361,14 @@ mod tests {
         assert_eq!(id.to_string(), text);
         assert!("4b825".parse::<ObjectId>().is_err());
         assert!("zz825dc642cb6eb9a060e54bf8d69288fbee4904".parse::<ObjectId>().is_err());
+        for odd in [&text[1..], &format!("{text}0"), &format!("{text}00"), ""] {
+            assert!(odd.parse::<ObjectId>().is_err(), "{odd:?}");
+        }
+        assert_eq!(serde_json::to_string(&id).unwrap(), format!("{text:?}"));
+        assert_eq!(serde_json::from_str::<ObjectId>(&format!("{text:?}")).unwrap(), id);
+        assert_eq!(serde_json::from_str::<ObjectId>(&format!("\"\\u0034{}\"", &text[1..])).unwrap(), id);
+        assert!(serde_json::from_str::<ObjectId>("\"4b\"").is_err());
+        assert_eq!(hex(&id.0), text);
     }
 
     #[test]

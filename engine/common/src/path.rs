@@ -107,6 +107,15 @@ pub fn hfs_chars(component: &[u8]) -> impl Iterator<Item = char> {
 
 /// `.git` as HFS+ (ignorable code points) or NTFS (short name, trailing dots, spaces, streams) read it.
 fn is_dot_git(component: &[u8]) -> bool {
+    // In ASCII nothing is ignorable, and each form below begins with a dot, or has a '~' or a backslash.
+    let odd = component.first() == Some(&b'.') || component.iter().any(|byte| matches!(byte, b'~' | b'\\'));
+    if component.is_ascii() && !odd {
+        return false;
+    }
+    reads_as_dot_git(component)
+}
+
+fn reads_as_dot_git(component: &[u8]) -> bool {
     if hfs_chars(component).map(|c| c.to_ascii_lowercase()).eq(".git".chars()) {
         return true;
     }
@@ -176,6 +185,21 @@ mod tests {
             let path = RepoPath::new(good).unwrap();
             let json = serde_json::to_string(&path).unwrap();
             assert_eq!(serde_json::from_str::<RepoPath>(&json).unwrap(), path);
+        }
+    }
+
+    #[test]
+    fn the_quick_look_for_dot_git_answers_as_the_whole_one() {
+        const PIECES: [&str; 12] =
+            [".git", "GIT~1", "git", "\\", ":", ".", " ", "~1", "a", "\u{200c}", "K\u{212a}", ".Git"];
+        for one in PIECES {
+            for two in PIECES {
+                for three in PIECES {
+                    let name = format!("{one}{two}{three}");
+                    let name = name.as_bytes();
+                    assert_eq!(is_dot_git(name), reads_as_dot_git(name), "{one}{two}{three}");
+                }
+            }
         }
     }
 

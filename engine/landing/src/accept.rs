@@ -152,7 +152,7 @@ fn offered_before(ledger: &dyn Ledger, proposal: &Proposal) -> Option<Submission
 fn submitted(ledger: &dyn Ledger, proposal: &Proposal, row: Submission) -> Decision<SubmissionAnswer> {
     let content = row.content.clone();
     let fact = Fact::Submitted { row: Box::new(row), nodes: parents_first(ledger, &proposal.commits) };
-    let size = serde_json::to_vec(&*fact.stored()).map_or(usize::MAX, |json| json.len());
+    let size = yard_common::bytes::json_len(&*fact.stored()).unwrap_or(usize::MAX);
     if size > ROW_BYTES_MAX {
         let what = "the list of paths and commits".to_owned();
         let refusal = Refusal::TooLarge { what, size: size as u64, limit: ROW_BYTES_MAX as u64 };

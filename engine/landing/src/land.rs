@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use yard_common::bytes::json_len;
 use yard_common::fact::{Fact, Turns};
 use yard_common::landing::LandRequest;
 use yard_common::policy::Policy;
@@ -137,7 +138,7 @@ fn small_enough(request: &LandRequest) -> Result<(), Refusal> {
     if request.candidate.bytes > limits::CANDIDATE_PACK_BYTES_MAX as u64 {
         return too_large("the candidate pack", request.candidate.bytes, limits::CANDIDATE_PACK_BYTES_MAX);
     }
-    let size = serde_json::to_vec(&*request.without_lists()).map_or(usize::MAX, |json| json.len());
+    let size = json_len(&*request.without_lists()).unwrap_or(usize::MAX);
     if size > limits::FACT_BYTES_MAX {
         return too_large("the landing request", size as u64, limits::FACT_BYTES_MAX);
     }

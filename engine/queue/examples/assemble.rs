@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use yard_common::intent::{Intent, Signature};
@@ -36,7 +37,7 @@ fn main() {
             let base = edits[n * 7 % files].1;
             let id = objects.add(Kind::Blob, blob(format!("change {n}\n").repeat(40)));
             Passenger {
-                row: Box::new(row(n, head, path(n * 7 % files), base, id)),
+                row: Arc::new(row(n, head, path(n * 7 % files), base, id)),
                 waits_for: BTreeSet::new(),
             }
         })

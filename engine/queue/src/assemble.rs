@@ -41,8 +41,8 @@ pub fn committer(now: Millis) -> Signature {
 /// A change that may board.
 #[derive(Debug, Clone)]
 pub struct Passenger {
-    /// Its row.
-    pub row: Box<Submission>,
+    /// Its row, shared with whoever tries the same order again.
+    pub row: Arc<Submission>,
     /// Open changes that must be aboard before it.
     pub waits_for: BTreeSet<ChangeId>,
 }
@@ -192,7 +192,7 @@ impl Assembly {
             self.prefetched = true;
         }
         while let Some(passenger) = self.order.passengers.get(self.next) {
-            let row = passenger.row.clone();
+            let row = Arc::clone(&passenger.row);
             let ready = passenger.waits_for.iter().all(|parent| self.aboard.contains(parent));
             let boarding = if ready { self.board(&row, objects)? } else { Boarding::Later };
             self.next += 1;
@@ -418,11 +418,11 @@ impl Assembly {
         blobs: Vec<(ObjectId, Arc<Object>)>,
         objects: &dyn Objects,
     ) -> Result<Boarding, ReadError> {
-        let (list, written) = match EditList::written(&edits) {
-            Ok(written) => written,
+        let (bytes, list) = match EditList::measured(&edits) {
+            Ok(measured) => measured,
             Err(refusal) => return Ok(Boarding::Aside(Aside::Broken { why: refusal.to_string() })),
         };
-        let fact_bytes = 250 + if list.is_some() { 0 } else { written.len() };
+        let fact_bytes = 250 + if list.is_some() { 0 } else { bytes };
         let raw: usize = blobs.iter().map(|(_, blob)| blob.data.len()).sum::<usize>()
             + applied.trees.iter().map(|tree| tree.data.len()).sum::<usize>();
         let bytes = usize::try_from(self.writer.bytes()).unwrap_or(usize::MAX).saturating_add(raw);
@@ -461,9 +461,9 @@ impl Assembly {
             commit,
             tree: applied.root,
             edits,
-            list: list.clone(),
+            list: list.as_ref().map(|(list, _)| list.clone()),
         });
-        self.lists.extend(list.map(|list| (list, written)));
+        self.lists.extend(list);
         Ok(Boarding::Aboard)
     }
 
