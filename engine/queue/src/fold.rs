@@ -1,5 +1,7 @@
 //! How facts change the state of a lane: the repository's facts, and the life of an attempt.
 
+use std::collections::BTreeSet;
+
 use yard_common::fact::Terminal;
 use yard_common::landing::AttemptId;
 use yard_common::stage::Verdict;
@@ -23,9 +25,8 @@ impl Lane {
                 } else {
                     self.main_moved(&format!("lane {} landed on main", request.key.lane));
                 }
-                for change in &request.changes {
-                    self.end_landed(&change.change, change.commit);
-                }
+                let landed = request.changes.iter().map(|listed| (listed.change.clone(), listed.commit));
+                self.end_landed(&landed.collect::<Vec<_>>());
             }
             Fact::LandingRefused { key, refusal, .. } => {
                 let in_flight = self
@@ -43,10 +44,11 @@ impl Lane {
                 }
                 self.bad_main = None;
                 self.wanted.extend(rewritten.iter().cloned());
-                for change in restored {
+                let landed = restored.iter().map(|change| {
                     let commit = standing.iter().find(|at| at.change == *change).map(|at| at.commit);
-                    self.end_landed(change, commit.unwrap_or(ObjectId::ZERO));
-                }
+                    (change.clone(), commit.unwrap_or(ObjectId::ZERO))
+                });
+                self.end_landed(&landed.collect::<Vec<_>>());
             }
             Fact::Closed { change, stage, .. } => self.end_closed(change, *stage, at),
             Fact::HoldSet { change, reason, .. } => {
@@ -156,21 +158,28 @@ impl Lane {
         self.entries.remove(change);
     }
 
-    fn end_landed(&mut self, change: &ChangeId, commit: ObjectId) {
-        if let Some(entry) = self.entries.get(change) {
-            let paths = entry.row.edits.iter().take(TOUCHED_PATHS_MAX).map(|edit| edit.path.clone());
-            self.touch(change, paths.collect());
-        }
-        self.drop_entry(change);
-        self.wanted.remove(change);
-        for entry in self.entries.values_mut() {
-            entry.waits_for.remove(change);
-        }
-        if !self.landings.iter().any(|(landed, at)| landed == change && *at == commit) {
-            self.landings.push_back((change.clone(), commit));
-            while self.landings.len() > LANDINGS_KEPT {
-                self.landings.pop_front();
+    /// Changes that landed, in this order, leave the lane. All at once: a train has hundreds.
+    fn end_landed(&mut self, landed: &[(ChangeId, ObjectId)]) {
+        for (change, _) in landed {
+            if let Some(entry) = self.entries.get(change) {
+                let paths = entry.row.edits.iter().take(TOUCHED_PATHS_MAX).map(|edit| edit.path.clone());
+                self.touch(change, paths.collect());
             }
+            self.drop_entry(change);
+            self.wanted.remove(change);
+        }
+        let changes: BTreeSet<&ChangeId> = landed.iter().map(|(change, _)| change).collect();
+        for entry in self.entries.values_mut().filter(|entry| !entry.waits_for.is_empty()) {
+            entry.waits_for.retain(|parent| !changes.contains(parent));
+        }
+        let known: BTreeSet<ObjectId> = self.landings.iter().map(|(_, commit)| *commit).collect();
+        for one in landed {
+            if !known.contains(&one.1) || !self.landings.contains(one) {
+                self.landings.push_back(one.clone());
+            }
+        }
+        while self.landings.len() > LANDINGS_KEPT {
+            self.landings.pop_front();
         }
     }
 
@@ -419,9 +428,7 @@ impl Lane {
             .collect();
         debug_assert!(landed.last().is_none_or(|(_, commit)| *commit == tip));
         self.close_attempt(id.train, "changes before it landed");
-        for (change, commit) in landed {
-            self.end_landed(&change, commit);
-        }
+        self.end_landed(&landed);
         self.narrow = None;
         self.main_moved("a train landed");
     }
