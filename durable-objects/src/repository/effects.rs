@@ -10,6 +10,7 @@ use yard_wire::board::{Event, Publish};
 use yard_wire::names;
 use yard_wire::repository as wire;
 
+use super::fact_text::{Glance, LandedGlance, RowGlance, glance};
 use super::{Platform, Repository};
 use crate::blobs::{Blobs as _, DELETE_KEYS_MAX};
 use crate::call::Calls as _;
@@ -144,7 +145,12 @@ impl<P: Platform> Repository<P> {
             let mut upto = after;
             for row in &rows {
                 upto = row.number(0)?;
-                events.extend(events_of(FactNo(upto), Millis(row.number(1)?), row.json(2)?, &source));
+                events.extend(events_of(
+                    FactNo(upto),
+                    Millis(row.number(1)?),
+                    glance(row.text(2)?)?,
+                    &source,
+                ));
             }
             if !events.is_empty() {
                 point("repository.board.before");
@@ -218,7 +224,7 @@ fn index_cursor() -> String {
 }
 
 /// What a fact tells those who look on; the events of one fact are numbered within it.
-fn events_of(no: FactNo, at: Millis, fact: Fact, source: &str) -> Vec<Event> {
+fn events_of(no: FactNo, at: Millis, fact: Glance, source: &str) -> Vec<Event> {
     let event = |place: usize, kind: &str, change, lane, text: String| Event {
         source: source.to_owned(),
         number: no.0.saturating_mul(1000).saturating_add(place as u64),
@@ -228,19 +234,23 @@ fn events_of(no: FactNo, at: Millis, fact: Fact, source: &str) -> Vec<Event> {
         lane,
         text,
     };
-    match fact {
-        Fact::Submitted { row, .. } => {
-            let title: String = row.intent.title.chars().take(200).collect();
-            vec![event(0, "submitted", Some(row.change.clone()), Some(row.lane.clone()), title)]
+    let fact = match fact {
+        Glance::Submitted(submitted) => {
+            let RowGlance { change, lane, intent, .. } = submitted.row;
+            let title: String = intent.title.chars().take(200).collect();
+            return vec![event(0, "submitted", Some(change), Some(lane), title)];
         }
-        Fact::Landed { request, .. } => {
-            let lane = request.key.lane.clone();
+        Glance::Landed(LandedGlance { request, .. }) => {
+            let lane = request.key.lane;
             let landed = request.changes.into_iter().enumerate().map(|(place, listed)| {
                 let text = format!("landed as {}", listed.commit);
                 event(place, "landed", Some(listed.change), Some(lane.clone()), text)
             });
-            landed.collect()
+            return landed.collect();
         }
+        Glance::Other(fact) => *fact,
+    };
+    match fact {
         Fact::DirectPush { new, reason, .. } => {
             vec![event(0, "main", None, None, format!("main was pushed to {new} {reason}").trim().to_owned())]
         }

@@ -23,6 +23,7 @@ use yard_landing::{
     SubmissionAnswer, fold,
 };
 
+use super::fact_text;
 use super::lists::{Lists, filled};
 use super::tables::{Scalars, StateRow};
 use crate::sql::{Row, Sql, SqlFault, Value};
@@ -308,11 +309,7 @@ fn version_of(row: &Row, at: usize) -> Result<(ChangeId, Version), SqlFault> {
 }
 
 fn row_of_fact(json: &str) -> Result<Arc<Submission>, SqlFault> {
-    match serde_json::from_str(json) {
-        Ok(Fact::Submitted { row, .. }) => Ok(Arc::new(*row)),
-        Ok(_) => Err(SqlFault("a submission's fact is another one".into())),
-        Err(fault) => Err(SqlFault(fault.to_string())),
-    }
+    fact_text::submission(json).map(Arc::new)
 }
 
 fn state_of(row: &Row) -> Result<(ChangeId, (ChangeState, FactNo)), SqlFault> {

@@ -7,6 +7,7 @@
 
 mod acts;
 mod effects;
+mod fact_text;
 mod heads;
 mod land;
 mod ledger;

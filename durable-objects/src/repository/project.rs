@@ -9,10 +9,11 @@ use yard_common::edit_list::EditList;
 use yard_common::fact::Terminal;
 use yard_common::landing::{How, LandChange, LandRequest};
 use yard_common::submission::{Submission, Via};
-use yard_common::{ChangeId, Fact, FactNo, Millis, Refusal};
+use yard_common::{Fact, FactNo, Millis, Refusal};
 use yard_wire::api::{Proof, ProvingRun, ReplaySummary};
 use yard_wire::names;
 
+use super::fact_text::{submission, whole};
 use super::{Platform, Repository};
 use crate::blobs::Blobs as _;
 use crate::index::{Bundle, RecordRow, TimelineRow, VersionRow, lines};
@@ -45,7 +46,7 @@ impl<P: Platform> Repository<P> {
         )?;
         let mut bundle = Bundle::default();
         for row in rows {
-            let (no, at, fact) = (row.number(0)?, Millis(row.number(1)?), row.json(2)?);
+            let (no, at, fact) = (row.number(0)?, Millis(row.number(1)?), whole(row.text(2)?)?);
             bundle.timeline.extend(told(FactNo(no), at, &fact));
             match fact {
                 Fact::Submitted { mut row, .. } => {
@@ -94,8 +95,6 @@ impl<P: Platform> Repository<P> {
             wanted,
             &[],
         )?;
-        let places: BTreeMap<&ChangeId, (usize, &LandChange)> =
-            request.changes.iter().enumerate().map(|(at, listed)| (&listed.change, (at, listed))).collect();
         let runs: Vec<ProvingRun> = request
             .runs
             .iter()
@@ -107,10 +106,11 @@ impl<P: Platform> Repository<P> {
             })
             .collect();
         let one = |row: &Row| -> Result<Option<RecordRow>, SqlFault> {
-            let Fact::Submitted { row, .. } = row.json(1)? else { return Ok(None) };
-            let Some((place, listed)) = places.get(&row.change) else { return Ok(None) };
+            let place = usize::try_from(row.number(0)?).unwrap_or(usize::MAX);
+            let Some(listed) = request.changes.get(place) else { return Ok(None) };
+            let row = submission(row.text(1)?)?;
             let proof = Proof { how: how(listed), runs: runs.clone(), untested: untested.clone() };
-            Ok(Some(record(&row, listed, request, &proof, (no, *place, at))))
+            Ok(Some(record(&row, listed, request, &proof, (no, place, at))))
         };
         let records = rows.iter().filter_map(|row| one(row).transpose());
         Ok(records.collect::<Result<Vec<_>, _>>()?)

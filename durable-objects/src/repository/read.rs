@@ -6,6 +6,7 @@ use yard_common::{ChangeId, Fact, FactNo, Millis, Refusal};
 use yard_landing::{Ledger as _, turn};
 use yard_wire::repository as wire;
 
+use super::fact_text::without_edits;
 use super::ledger::{KnownRows, claim_of, parents_of};
 use super::{Platform, Repository};
 use crate::sql::{Row, Sql as _, SqlFault, Value, each_json};
@@ -120,7 +121,7 @@ impl<P: Platform> Repository<P> {
             ),
             &[asked.after.0.into(), last.0.into()],
         )?;
-        let facts = rows.iter().map(|row| Ok((FactNo(row.number(0)?), without_edits(row.json(1)?))));
+        let facts = rows.iter().map(|row| Ok((FactNo(row.number(0)?), without_edits(row.text(1)?)?)));
         let facts = facts.collect::<Result<Vec<_>, SqlFault>>()?;
         let upto = if cut { last } else { newest.max(asked.after) };
         Ok(wire::PullReply { facts, upto, more: cut && last < newest, view: self.view(asked, now)? })
@@ -245,12 +246,4 @@ pub(super) fn commit_info(row: &Row, at: usize) -> Result<wire::CommitInfo, SqlF
         parents: parents_of(row.text(at + 2)?),
         seconds: row.number(at + 3)?,
     })
-}
-
-fn without_edits(fact: Fact) -> Fact {
-    let Fact::Landed { mut request, untested, trees, policy, turns, at } = fact else { return fact };
-    for listed in &mut request.changes {
-        listed.edits.clear();
-    }
-    Fact::Landed { request, untested, trees, policy, turns, at }
 }

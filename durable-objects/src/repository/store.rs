@@ -2,8 +2,8 @@
 //! the row that says so last.
 
 use serde::Serialize;
-use serde_json::json;
 
+use super::fact_text::kind_of;
 use super::ledger::{Pending, SqlLedger, claim_json, fork_text, parents_text, path_text, step_json};
 use super::tables::{Scalars, StateRow, changes_of};
 use crate::point;
@@ -45,7 +45,7 @@ fn commits(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         let parents = parents_text(&new.info.parents);
         // Git takes any date below 2^63; a row that cannot be read back would close the repository.
         let seconds = new.seconds.min(INT_MAX.unsigned_abs());
-        Some(json!([id, new.info.tree, parents, seconds, new.info.generation]))
+        Some((id, new.info.tree, parents, seconds, new.info.generation))
     });
     each_json(
         sql,
@@ -56,12 +56,6 @@ fn commits(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         &[],
     )?;
     Ok(())
-}
-
-/// The name of a fact's kind, as its JSON has it.
-fn kind_of(json: &str) -> &str {
-    let rest = json.strip_prefix("{\"fact\":\"").unwrap_or_default();
-    rest.split('"').next().unwrap_or_default()
 }
 
 /// All facts of the block by one statement: several rows as parameters, or as one JSON array.
@@ -108,7 +102,7 @@ fn folds(sql: &impl Sql, pending: &Pending, place: u64) -> Result<u64, SqlFault>
 
 fn rows(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
     let of_facts = pending.facts.iter().flat_map(|(no, _, fact)| {
-        changes_of(fact).into_iter().map(move |change| json!([change, no])).collect::<Vec<_>>()
+        changes_of(fact).into_iter().map(move |change| (change, no)).collect::<Vec<_>>()
     });
     bulk(
         sql,
@@ -122,10 +116,10 @@ fn rows(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         "INSERT OR REPLACE INTO submissions (seq, change, version, fact)
          SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
                 json_extract(value, '$[3]') FROM json_each(?1)",
-        rows().map(|(row, no)| json!([row.seq, row.change, row.version, no])),
+        rows().map(|(row, no)| (row.seq, &row.change, row.version, no)),
     )?;
     let commits =
-        rows().flat_map(|(row, _)| row.commits.iter().map(move |id| json!([id, row.change, row.version])));
+        rows().flat_map(|(row, _)| row.commits.iter().map(move |id| (id, &row.change, row.version)));
     bulk(
         sql,
         "INSERT OR IGNORE INTO version_commits (id, change, version) SELECT json_extract(value, '$[0]'),
@@ -144,7 +138,7 @@ fn rows(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         .filter(|((change, version), _)| !pending.rows.contains_key(&(change.clone(), version.next())));
     let paths = newest.flat_map(|(_, (row, _))| {
         let fork = fork_text(row.fork.as_ref());
-        row.edits.iter().map(move |edit| json!([fork, path_text(&edit.path), row.change]))
+        row.edits.iter().map(move |edit| (fork, path_text(&edit.path), &row.change))
     });
     bulk(
         sql,
@@ -157,7 +151,7 @@ fn rows(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
 fn states(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
     let states = pending.states.iter().map(|(change, (state, upto))| {
         let text = serde_json::to_string(&StateRow::from(state)).unwrap_or_default();
-        json!([change, text, upto])
+        (change, text, upto)
     });
     bulk(
         sql,
@@ -169,7 +163,7 @@ fn states(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         sql,
         "INSERT OR REPLACE INTO landings (id, change, version) SELECT json_extract(value, '$[0]'),
            json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
-        pending.landings.values().map(|standing| json!([standing.commit, standing.change, standing.version])),
+        pending.landings.values().map(|standing| (standing.commit, &standing.change, standing.version)),
     )?;
     contents(sql, pending)
 }
@@ -217,7 +211,7 @@ fn main(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         sql,
         "INSERT OR REPLACE INTO steps (tip, json) SELECT json_extract(value, '$[0]'),
            json_extract(value, '$[1]') FROM json_each(?1)",
-        pending.steps.iter().map(|(tip, step)| json!([tip, step_json(step)])),
+        pending.steps.iter().map(|(tip, step)| (tip, step_json(step))),
     )
 }
 
@@ -225,7 +219,7 @@ fn refs(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
     let set = pending
         .refs
         .iter()
-        .filter_map(|(name, target)| target.map(|target| json!([name, target, pending.peeled.get(name)])));
+        .filter_map(|(name, target)| target.map(|target| (name, target, pending.peeled.get(name))));
     bulk(
         sql,
         "INSERT OR REPLACE INTO refs (name, target, peeled) SELECT json_extract(value, '$[0]'),
@@ -248,19 +242,19 @@ fn rest(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         pending
             .claims
             .iter()
-            .map(|(fence, (claim, ended))| json!([fence, claim.until, u8::from(*ended), claim_json(claim)])),
+            .map(|(fence, (claim, ended))| (fence, claim.until, u8::from(*ended), claim_json(claim))),
     )?;
     bulk(
         sql,
         "INSERT OR REPLACE INTO lanes (lane, epoch) SELECT json_extract(value, '$[0]'),
            json_extract(value, '$[1]') FROM json_each(?1)",
-        pending.lanes.iter().map(|(lane, epoch)| json!([lane, epoch])),
+        pending.lanes.iter().map(|(lane, epoch)| (lane, epoch)),
     )?;
     bulk(
         sql,
         "INSERT OR IGNORE INTO answers (kind, key, json) SELECT json_extract(value, '$[0]'),
            json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?1)",
-        pending.answers.iter().map(|((kind, key), json)| json!([kind, key, json])),
+        pending.answers.iter().map(|((kind, key), json)| (kind, key, json)),
     )
 }
 
