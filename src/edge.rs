@@ -9,8 +9,9 @@ use worker::{
     Context, Env, MessageBatch, MessageExt as _, Request, Response, Result, ScheduleContext, ScheduledEvent,
     event,
 };
-use yard_objects::Calls as _;
+use yard_objects::meter::{Class, timed};
 use yard_objects::worker::Stubs;
+use yard_objects::{Calls as _, clock};
 use yard_wire::names::REGISTRY;
 use yard_wire::{lane, names, registry};
 
@@ -21,7 +22,7 @@ fn start() {
 
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
-    requests::answer(request, env, &context).await
+    timed(Class::Edge, clock::now, requests::answer(request, env, &context)).await
 }
 
 /// Replays are made; a message of another queue is acknowledged, and said so in the log.

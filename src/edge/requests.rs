@@ -6,7 +6,8 @@ use std::rc::Rc;
 use futures_util::{StreamExt as _, stream};
 use worker::{Context, Env, Request, Response, Result};
 use yard_common::limits::API_REQUEST_BYTES_MAX;
-use yard_objects::meter::{Operation, count};
+use yard_objects::clock;
+use yard_objects::meter::{Class, Operation, count, timed};
 use yard_objects::worker::platform;
 use yard_transfer::advertise::Service;
 use yard_wire::names;
@@ -49,7 +50,7 @@ pub async fn answer(mut request: Request, env: Env, context: &Context) -> Result
         }
     }
     let secret = platform::settings(&env).into_bytes();
-    let now = yard_objects::clock::now();
+    let now = clock::now();
     let (route, parts, bearer) = match api::admit(&secret, now, &ask) {
         Admitted::Answer(answer) => {
             whole(body).await?;
@@ -143,7 +144,7 @@ async fn whole(body: Option<worker::ByteStream>) -> Result<Vec<u8>> {
 fn finish(answer: Answer, event: &Rc<Event<Workerd>>, context: &Context) -> Result<Response> {
     if !event.hints.borrow().is_empty() {
         let event = Rc::clone(event);
-        context.wait_until(async move { event.send_hints().await });
+        context.wait_until(timed(Class::Edge, clock::now, async move { event.send_hints().await }));
     }
     answer.try_into()
 }

@@ -8,6 +8,7 @@ use yard_common::Refusal;
 use yard_wire::board::{EVENTS_PROTOCOL, Events, Publish};
 
 use super::platform::{self, WorkerSql};
+use crate::meter::{Class, timed};
 
 /// Who works on what now, and its viewers.
 #[durable_object(websocket)]
@@ -59,16 +60,8 @@ impl Board {
         }
         Ok(response)
     }
-}
 
-impl DurableObject for Board {
-    fn new(state: State, env: Env) -> Self {
-        platform::settings(&env);
-        let host = crate::Board::new(WorkerSql::new(&state));
-        Self { state, host }
-    }
-
-    async fn fetch(&self, mut request: Request) -> Result<Response> {
+    async fn answer(&self, mut request: Request) -> Result<Response> {
         if request.headers().get("upgrade")?.is_some_and(|to| to.eq_ignore_ascii_case("websocket")) {
             return self.open(&request);
         }
@@ -80,6 +73,18 @@ impl DurableObject for Board {
             };
         }
         platform::answer(&self.host, request).await
+    }
+}
+
+impl DurableObject for Board {
+    fn new(state: State, env: Env) -> Self {
+        platform::settings(&env);
+        let host = crate::Board::new(WorkerSql::new(&state));
+        Self { state, host }
+    }
+
+    async fn fetch(&self, request: Request) -> Result<Response> {
+        timed(Class::Board, crate::clock::now, self.answer(request)).await
     }
 
     async fn websocket_message(&self, socket: WebSocket, message: WebSocketIncomingMessage) -> Result<()> {

@@ -3,6 +3,7 @@
 use worker::{DurableObject, Env, Request, Response, Result, State, durable_object};
 
 use super::platform::{self, WorkerSql};
+use crate::meter::{Class, timed};
 
 /// Which repositories and forks there are.
 #[durable_object(fetch)]
@@ -17,6 +18,6 @@ impl DurableObject for Registry {
     }
 
     async fn fetch(&self, request: Request) -> Result<Response> {
-        platform::answer(&self.host, request).await
+        timed(Class::Registry, crate::clock::now, platform::answer(&self.host, request)).await
     }
 }

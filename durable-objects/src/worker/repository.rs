@@ -6,6 +6,7 @@ use worker::{DurableObject, Env, Request, Response, Result, State, durable_objec
 use yard_common::{Millis, Refusal};
 
 use super::platform::{self, D1, R2, Stubs, WorkerSql};
+use crate::meter::{Class, timed};
 use crate::points;
 
 /// An alarm that is overdue by this, in milliseconds, is set again.
@@ -56,24 +57,8 @@ impl Repository {
     fn soon(&self, now: Millis, due: u64) {
         self.armed.set((due < SOON_MS).then(|| now.plus(due)));
     }
-}
 
-fn unbound() -> Refusal {
-    Refusal::Internal { during: "finding the bucket and the index".into() }
-}
-
-impl DurableObject for Repository {
-    fn new(state: State, env: Env) -> Self {
-        let secret = platform::settings(&env);
-        let sql = WorkerSql::new(&state);
-        let host = match (R2::new(&env), D1::new(&env)) {
-            (Ok(packs), Ok(index)) => Some(crate::Repository::new(sql, packs, index, Stubs(env), secret)),
-            _ => None,
-        };
-        Self { state, host, armed: Cell::new(None) }
-    }
-
-    async fn fetch(&self, request: Request) -> Result<Response> {
+    async fn answer(&self, request: Request) -> Result<Response> {
         let Some(host) = &self.host else { return platform::problem(unbound()) };
         let response = platform::answer(host, request).await;
         self.arm(host).await;
@@ -85,7 +70,7 @@ impl DurableObject for Repository {
         response
     }
 
-    async fn alarm(&self) -> Result<Response> {
+    async fn wake(&self) -> Result<Response> {
         // Armed again first: whatever happens below, the object wakes up once more.
         let _ = self.state.storage().set_alarm(5_000_i64).await;
         self.armed.set(None);
@@ -105,5 +90,29 @@ impl DurableObject for Repository {
             }
         }
         Response::ok("")
+    }
+}
+
+fn unbound() -> Refusal {
+    Refusal::Internal { during: "finding the bucket and the index".into() }
+}
+
+impl DurableObject for Repository {
+    fn new(state: State, env: Env) -> Self {
+        let secret = platform::settings(&env);
+        let sql = WorkerSql::new(&state);
+        let host = match (R2::new(&env), D1::new(&env)) {
+            (Ok(packs), Ok(index)) => Some(crate::Repository::new(sql, packs, index, Stubs(env), secret)),
+            _ => None,
+        };
+        Self { state, host, armed: Cell::new(None) }
+    }
+
+    async fn fetch(&self, request: Request) -> Result<Response> {
+        timed(Class::Repository, crate::clock::now, self.answer(request)).await
+    }
+
+    async fn alarm(&self) -> Result<Response> {
+        timed(Class::Repository, crate::clock::now, self.wake()).await
     }
 }

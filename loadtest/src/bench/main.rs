@@ -2,6 +2,7 @@
 
 mod baseline;
 mod corpus;
+mod cpu;
 mod heap;
 mod landing;
 mod offers;
