@@ -328,8 +328,8 @@ impl<P: Platform> Lane<P> {
     async fn fill(&self, order: &mut Order) -> Result<Vec<(ChangeId, Version, Aside)>, Refusal> {
         let (repo, mut lost) = (self.repo()?, Vec::new());
         for passenger in &mut order.passengers {
-            let row = &mut passenger.row;
-            let Some(list) = row.list.clone() else { continue };
+            let Some(list) = passenger.row.list.clone() else { continue };
+            let row = Arc::make_mut(&mut passenger.row);
             let value = self.blobs.get(&names::edit_list(&repo, &list)).await?;
             match list.read(value.as_deref()) {
                 Ok(edits) => row.edits = edits,

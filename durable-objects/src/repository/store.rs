@@ -248,7 +248,7 @@ fn rest(sql: &impl Sql, pending: &Pending) -> Result<(), SqlFault> {
         sql,
         "INSERT OR REPLACE INTO lanes (lane, epoch) SELECT json_extract(value, '$[0]'),
            json_extract(value, '$[1]') FROM json_each(?1)",
-        pending.lanes.iter().map(|(lane, epoch)| (lane, epoch)),
+        &pending.lanes,
     )?;
     bulk(
         sql,

@@ -20,12 +20,15 @@ pub struct EditList {
     pub count: u64,
 }
 
+/// What a fact holds of a list and the value that it names; `None` where the fact holds the list itself.
+pub type Outside = Option<(EditList, Vec<u8>)>;
+
 impl EditList {
     /// The value of a list that is longer than a fact may hold, and what the fact holds of it.
     ///
     /// # Errors
     /// [`Refusal::TooLarge`] above [`EDIT_LIST_OBJECT_BYTES_MAX`].
-    pub fn of<T: Serialize>(edits: &[T]) -> Result<Option<(Self, Vec<u8>)>, Refusal> {
+    pub fn of<T: Serialize>(edits: &[T]) -> Result<Outside, Refusal> {
         Ok(Self::measured(edits)?.1)
     }
 
@@ -33,7 +36,7 @@ impl EditList {
     ///
     /// # Errors
     /// As [`EditList::of`].
-    pub fn measured<T: Serialize>(edits: &[T]) -> Result<(usize, Option<(Self, Vec<u8>)>), Refusal> {
+    pub fn measured<T: Serialize>(edits: &[T]) -> Result<(usize, Outside), Refusal> {
         let fault = || Refusal::Internal { during: "writing a list of edits".into() };
         let bytes = json_len(&edits).ok_or_else(fault)?;
         if bytes <= EDIT_LIST_BYTES_MAX {
