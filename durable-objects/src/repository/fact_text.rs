@@ -89,7 +89,6 @@ pub(super) fn without_edits(json: &str) -> Result<Fact, SqlFault> {
 #[derive(Debug, Deserialize)]
 pub(super) struct LandedGlance {
     pub request: RequestGlance,
-    pub at: Millis,
 }
 
 #[derive(Debug, Deserialize)]
