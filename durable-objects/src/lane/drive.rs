@@ -294,10 +294,7 @@ impl<P: Platform> Lane<P> {
                         row: Arc::new(own_tests(&entry.row, &view.tests)),
                         waits_for: BTreeSet::new(),
                     },
-                    _ => Passenger {
-                        row: Arc::new((*entry.row).clone()),
-                        waits_for: entry.waits_for.clone(),
-                    },
+                    _ => Passenger { row: Arc::from(entry.row.clone()), waits_for: entry.waits_for.clone() },
                 })
                 .collect();
             let own_base = matches!(kind, AttemptKind::Probe { on_main: false, .. });
