@@ -61,6 +61,7 @@ fn every_command_prints_json_when_it_is_asked_to() -> Result<()> {
         (vec!["timeline", "--kind", "submitted"], "/0/changes/0"),
         (vec!["rules", "test", "--rule", "sorted-lines", "--paths", "INDEX", "-n", "1"], ""),
         (vec!["fsck", "--landings"], ""),
+        (vec!["rebuild-index"], "/parts/0/sent"),
     ];
     let mut seen = BTreeSet::new();
     for (words, place) in &table {
@@ -108,7 +109,7 @@ fn the_whole_story_of_a_change_is_told_in_order() -> Result<()> {
     ensure!(told.contains("end of the log of run"), "{told}");
     let told = yard(&story, &["show", &cut(late.as_str())])?;
     ensure!(
-        in_order(&told, &["version 1 accepted", "collides with main at a.txt", "sent back, not replayed"]),
+        in_order(&told, &["version 1 accepted", "collides with main at a.txt", "replay 1 failed"]),
         "{told}"
     );
     yard(&story, &["cancel", &cut(late.as_str()), "--reason", "ann does it otherwise"])?;
