@@ -309,5 +309,22 @@ pub fn each_ids(
 /// The JSON array `?1` of ids as the table `ids (id)`.
 pub const IDS: &str = "WITH ids (id) AS (SELECT value FROM json_each(?1))";
 
+/// How far a page goes: the last number among rows of (number, bytes) after `after` that together have at most
+/// `bytes_max`; a row that is larger is a page of its own.
+///
+/// # Errors
+/// [`SqlFault`] for rows of another form.
+pub fn page_end(rows: &[Row], after: u64, bytes_max: u64) -> Result<u64, SqlFault> {
+    let (mut upto, mut bytes) = (after, 0);
+    for row in rows {
+        bytes += row.number(1)?;
+        if bytes > bytes_max && upto > after {
+            break;
+        }
+        upto = row.number(0)?;
+    }
+    Ok(upto)
+}
+
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Instant;
 
-/// Cells of the bar.
-const CELLS: usize = 30;
+use yard_cli::output::bar;
 
 /// The bar of one piece of work.
 #[derive(Debug)]
@@ -29,9 +28,7 @@ impl Progress {
         let seconds = self.began.elapsed().as_secs_f64();
         let text = format!("{}: {done} of {}{beside}, {seconds:.1} s", self.name, self.all);
         if self.live {
-            let full = (done * CELLS / self.all).min(CELLS);
-            let (full, rest) = ("#".repeat(full), ".".repeat(CELLS - full));
-            eprint!("\r\u{1b}[K[\u{1b}[32m{full}\u{1b}[0m{rest}] {text}");
+            eprint!("\r\u{1b}[K{} {text}", bar(done, self.all));
             let _ = std::io::stderr().flush();
             return;
         }

@@ -2,7 +2,7 @@
 
 use yard_common::{LaneName, Refusal};
 use yard_objects::Calls as _;
-use yard_objects::index::{self, IndexFault};
+use yard_objects::index;
 use yard_wire::api::{IndexPart, IndexReply};
 use yard_wire::names::{self, Remote};
 use yard_wire::repository::Reindex;
@@ -12,11 +12,6 @@ use crate::respond::Answer;
 
 /// Deletions of one request, of 1,000 rows each: D1 allows 50 statements a request at least.
 const CLEARS_MAX: usize = 20;
-
-fn fault(fault: &IndexFault) -> Refusal {
-    yard_objects::points::log(&format!("index: {fault}"));
-    Refusal::Internal { during: "emptying the index".into() }
-}
 
 async fn parts<P: Platform>(
     event: &Event<P>,
@@ -43,8 +38,7 @@ pub(super) async fn rebuild<P: Platform>(event: &Event<P>, call: &Call<'_>) -> R
     let so_far = parts(event, call, false).await?;
     let mut cleared = 0;
     for _ in 0..CLEARS_MAX {
-        let gone =
-            index::clear(event.platform.index(), repo.as_str()).await.map_err(|error| fault(&error))?;
+        let gone = index::clear(event.platform.index(), repo.as_str()).await?;
         if gone == 0 {
             let parts = parts(event, call, true).await?;
             return Ok(Answer::json(&IndexReply { cleared, clearing: false, parts }));

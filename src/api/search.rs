@@ -1,7 +1,6 @@
 //! What is searched for in the index: landed changes, and who did what when.
 
 use yard_common::{Millis, Refusal};
-use yard_objects::index::IndexFault;
 use yard_objects::index::search::{self, LogQuery, TimelineQuery};
 
 use super::reads::limit;
@@ -45,11 +44,6 @@ fn only(call: &Call<'_>) -> Result<(), Refusal> {
     }
 }
 
-fn fault(fault: &IndexFault) -> Refusal {
-    yard_objects::points::log(&format!("index: {fault}"));
-    Refusal::Internal { during: "searching the index".into() }
-}
-
 pub(super) async fn log<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
     let (repo, ask) = (call.repo()?, call.ask);
     only(call)?;
@@ -65,7 +59,7 @@ pub(super) async fn log<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Resul
         limit: limit(call)?,
     };
     let found = search::log(event.platform.index(), repo.as_str(), &query).await;
-    Ok(Answer::json(&found.map_err(|error| fault(&error))?))
+    Ok(Answer::json(&found?))
 }
 
 pub(super) async fn timeline<P: Platform>(event: &Event<P>, call: &Call<'_>) -> Result<Answer, Refusal> {
@@ -84,5 +78,5 @@ pub(super) async fn timeline<P: Platform>(event: &Event<P>, call: &Call<'_>) -> 
         limit: limit(call)?,
     };
     let found = search::timeline(event.platform.index(), repo.as_str(), &query).await;
-    Ok(Answer::json(&found.map_err(|error| fault(&error))?))
+    Ok(Answer::json(&found?))
 }

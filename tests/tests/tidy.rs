@@ -58,6 +58,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
         "yard-simulation",
         &[
             "switchyard",
+            "yard-cli",
             "yard-common",
             "yard-git",
             "yard-loadtest",

@@ -13,6 +13,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use yard_common::Refusal;
+
 use crate::sql::{Row, Value};
 pub use rows::{Bundle, RecordRow, ReplayRow, RunRow, TimelineRow, VerdictRow, VersionRow, lines};
 pub(crate) use schema::GENERATION;
@@ -29,6 +31,13 @@ impl fmt::Display for IndexFault {
 }
 
 impl std::error::Error for IndexFault {}
+
+impl From<IndexFault> for Refusal {
+    fn from(fault: IndexFault) -> Self {
+        crate::points::log(&format!("index: {fault}"));
+        Self::Internal { during: "reading or writing the index".into() }
+    }
+}
 
 /// A database that many objects write to and people search.
 pub trait Index {

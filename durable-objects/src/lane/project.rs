@@ -16,7 +16,7 @@ use super::store::{self, Stored};
 use crate::index::{Bundle, GENERATION, ReplayRow, RunRow, TimelineRow, VerdictRow, Writer, lines};
 use crate::point;
 use crate::repository::Platform;
-use crate::sql::{Sql, SqlFault};
+use crate::sql::{Sql, SqlFault, page_end};
 
 /// The numbers of a decision's rows begin at its own times this: a decision has at most 1.9 MB of facts with at
 /// least 50 bytes each, a fact makes at most 2 rows, and there are 1,000 events.
@@ -375,14 +375,7 @@ fn page(sql: &impl Sql, after: u64) -> Result<(Bundle, u64), SqlFault> {
         "SELECT seq, length(json) FROM projected WHERE seq > ?1 ORDER BY seq LIMIT ?2",
         &[after.into(), PAGE.into()],
     )?;
-    let (mut upto, mut bytes) = (after, 0);
-    for row in &sizes {
-        bytes += row.number(1)?;
-        if bytes > PAGE_BYTES && upto > after {
-            break;
-        }
-        upto = row.number(0)?;
-    }
+    let upto = page_end(&sizes, after, PAGE_BYTES)?;
     let rows = sql.run(
         "SELECT kind, json FROM projected WHERE seq > ?1 AND seq <= ?2 ORDER BY seq",
         &[after.into(), upto.into()],
@@ -437,10 +430,7 @@ impl<P: Platform> Lane<P> {
                 return Ok(false);
             }
             point("lane.index.before");
-            writer.put_all(&self.index, &bundle).await.map_err(|fault| {
-                crate::points::log(&format!("index: {fault}"));
-                Refusal::Internal { during: "writing the index".into() }
-            })?;
+            writer.put_all(&self.index, &bundle).await?;
             point("lane.index.after");
             // A rebuild that began meanwhile goes on from where it set the cursor.
             if self.rebuilds.get() == rebuilds {

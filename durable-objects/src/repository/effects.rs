@@ -95,10 +95,7 @@ impl<P: Platform> Repository<P> {
             let (bundle, upto) = self.projected(after).await?;
             point("repository.index.before");
             let writer = self.writer()?;
-            writer.put_all(&self.index, &bundle).await.map_err(|fault| {
-                crate::points::log(&format!("index: {fault}"));
-                Refusal::Internal { during: "writing the index".into() }
-            })?;
+            writer.put_all(&self.index, &bundle).await?;
             point("repository.index.after");
             // A rebuild that began meanwhile goes on from where it set the cursor.
             if self.rebuilds.get() == rebuilds {

@@ -17,7 +17,7 @@ use super::fact_text::{submission, whole};
 use super::{Platform, Repository};
 use crate::blobs::Blobs as _;
 use crate::index::{Bundle, RecordRow, TimelineRow, VersionRow, lines};
-use crate::sql::{Row, Sql as _, SqlFault, each_json};
+use crate::sql::{Row, Sql as _, SqlFault, each_json, page_end};
 
 /// Facts of one page at most, and their bytes: a landing may have 1 MB.
 const PAGE_FACTS: u64 = 500;
@@ -32,14 +32,7 @@ impl<P: Platform> Repository<P> {
             "SELECT no, length(json) FROM facts WHERE no > ?1 ORDER BY no LIMIT ?2",
             &[after.into(), PAGE_FACTS.into()],
         )?;
-        let (mut upto, mut bytes) = (after, 0);
-        for row in &sizes {
-            bytes += row.number(1)?;
-            if bytes > PAGE_BYTES && upto > after {
-                break;
-            }
-            upto = row.number(0)?;
-        }
+        let upto = page_end(&sizes, after, PAGE_BYTES)?;
         let rows = self.sql.run(
             "SELECT no, at, json FROM facts WHERE no > ?1 AND no <= ?2 ORDER BY no",
             &[after.into(), upto.into()],

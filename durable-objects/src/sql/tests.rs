@@ -54,3 +54,15 @@ fn numbers_that_f64_cannot_hold_are_refused() {
     assert!(sql.run("SELECT ?", &[Value::Int(INT_MAX)]).is_ok());
     assert!(sql.run("SELECT ?", &[Value::Int(INT_MAX + 1)]).is_err());
 }
+
+#[test]
+fn a_page_ends_before_its_bytes_are_too_many_and_has_one_row_at_least() {
+    let rows: Vec<Row> = [(3, 60), (5, 50), (9, 40)]
+        .iter()
+        .map(|(number, bytes): &(i64, i64)| Row(vec![Value::Int(*number), Value::Int(*bytes)]))
+        .collect();
+    for (bytes_max, upto) in [(1000, 9), (110, 5), (109, 3), (1, 3)] {
+        assert_eq!(page_end(&rows, 2, bytes_max).unwrap(), upto);
+    }
+    assert_eq!(page_end(&[], 2, 10).unwrap(), 2);
+}

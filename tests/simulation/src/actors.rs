@@ -7,14 +7,12 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 use switchyard::hand::Room;
 use switchyard::replay::{self, Batch, Configured, Delivery, Failure, Models, Raw};
-use yard_common::landing::SignedRun;
 use yard_common::{Millis, ObjectId};
 use yard_git::{Commit, Kind, Object};
 use yard_loadtest::scripted::task::Question;
 use yard_replay::provider::{Input, Request};
 use yard_replay::settings::Settings;
 use yard_wire::lane::{ReplayPointer, Work};
-use yard_wire::token;
 
 use crate::client::{self, admin, request};
 use crate::god::Files;
@@ -265,19 +263,7 @@ async fn test(play: &Rc<Play>, token: &str, lane: &str, number: u64, work: Work)
     if result.proves_green() {
         play.green.borrow_mut().insert(work.tree);
     }
-    let Ok(public) = token::public_part(token) else { return };
-    let mut run = SignedRun {
-        run: work.run.clone(),
-        lease: work.lease,
-        tree: work.tree,
-        suite: work.suite.clone(),
-        command: work.command.clone(),
-        config: work.config,
-        result,
-        token: public,
-        mac: String::new(),
-    };
-    run.mac = token::sign_with(token, &run.signed_text());
+    let Ok(run) = yard_cli::runner::sign(token, &work, result) else { return };
     let report = json!({ "run": run, "runner": format!("runner-{number}"), "log": [], "fault": fault });
     for _ in 0..=u64::from(clock.chance(30)) {
         let answer = request(&play.world, ("POST", &format!("{lane}/report")), token, report.clone()).await;

@@ -1,12 +1,12 @@
 //! `yard-simulate`: seeds of the simulation, one after the other, until a law breaks.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser as _;
+use yard_loadtest::Progress;
 use yard_loadtest::figures::{Figures, Target};
 use yard_simulation::run::{Outcome, run};
 
@@ -52,6 +52,7 @@ fn main() -> ExitCode {
     let (next, all) = (AtomicU64::new(args.from), Mutex::new(Vec::<Outcome>::new()));
     let end = args.from + args.seeds;
     let began = Instant::now();
+    let progress = Mutex::new(Progress::new("seeds", usize::try_from(args.seeds).unwrap_or(usize::MAX)));
     std::thread::scope(|scope| {
         for _ in 0..args.threads.max(1) {
             scope.spawn(|| {
@@ -65,7 +66,9 @@ fn main() -> ExitCode {
                     tell(&args, &outcome);
                     if let Ok(mut all) = all.lock() {
                         all.push(outcome);
-                        progress(all.len() as u64, args.seeds);
+                        if let Ok(mut progress) = progress.lock() {
+                            progress.at(all.len(), "");
+                        }
                     }
                     if stop {
                         next.store(end, Ordering::Relaxed);
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
             });
         }
     });
+    drop(progress);
     let all = all.into_inner().unwrap_or_default();
     let sum = |of: fn(&Outcome) -> u64| all.iter().map(of).sum::<u64>();
     let (steps, broken) = (sum(|one| one.steps), sum(|one| u64::from(one.broken.is_some())));
@@ -104,14 +108,5 @@ fn tell(args: &Args, outcome: &Outcome) {
         println!("{}", serde_json::to_string(outcome).unwrap_or_default());
     } else if let Some(broken) = &outcome.broken {
         println!("seed {}: {broken}", outcome.seed);
-    }
-}
-
-/// A bar on a terminal.
-fn progress(done: u64, of: u64) {
-    if std::io::stderr().is_terminal() {
-        let full = usize::try_from(done * 30 / of.max(1)).unwrap_or(30);
-        let bar = format!("[{}{}]", "=".repeat(full), " ".repeat(30 - full.min(30)));
-        let _ = write!(std::io::stderr(), "\r{bar} {done}/{of} seeds\u{1b}[K");
     }
 }
