@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 #![allow(async_fn_in_trait, reason = "an isolate has one thread: no future of ours is Send")]
 
+pub mod arm;
 pub mod blobs;
 pub mod board;
 pub mod call;

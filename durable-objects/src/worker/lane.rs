@@ -10,6 +10,7 @@ use yard_wire::lane::Lease;
 
 use super::platform::{self, D1, R2, Stubs, WorkerSql};
 use super::repository::Workerd;
+use crate::arm;
 use crate::call::Object as _;
 use crate::meter::{Class, timed};
 
@@ -18,11 +19,6 @@ const WAIT_MS_MAX: u64 = 20_000;
 /// How often a waiting runner's call looks for work, in milliseconds. A look reads memory alone, but waking
 /// up for it costs the object about 0.2 ms.
 const LOOK_MS: u64 = 50;
-/// The alarm is set to this before it works, in milliseconds from now.
-const REARM_MS: u64 = 30_000;
-
-/// An alarm that is overdue by this, in milliseconds, is set again.
-const LOST_ALARM_MS: u64 = 5_000;
 
 /// One merge queue of a repository.
 #[durable_object(alarm)]
@@ -40,9 +36,7 @@ impl Lane {
         }
         let now = crate::clock::now();
         let Ok(Some(due)) = host.due(now) else { return };
-        // An alarm that should have come long ago was lost.
-        let stands = |armed: Millis| armed <= due && now.since(armed) < LOST_ALARM_MS;
-        if self.armed.get().is_some_and(stands) {
+        if !arm::lane(self.armed.get(), due, now) {
             return;
         }
         self.armed.set(Some(due));
@@ -100,11 +94,11 @@ impl Lane {
     async fn wake(&self) -> Result<Response> {
         // Armed again first: whatever happens below, the object wakes up once more.
         self.armed.set(None);
-        self.set_alarm(REARM_MS).await;
+        self.set_alarm(arm::LANE_REARM_MS).await;
         if let Some(host) = &self.host {
             let due = match host.alarm(&crate::clock::now).await {
                 Ok(due) => due,
-                Err(_) => Some(crate::clock::now().plus(1_000)),
+                Err(_) => Some(crate::clock::now().plus(arm::LANE_AGAIN_MS)),
             };
             let now = crate::clock::now();
             match due {

@@ -6,13 +6,9 @@ use worker::{DurableObject, Env, Request, Response, Result, State, durable_objec
 use yard_common::{Millis, Refusal};
 
 use super::platform::{self, D1, R2, Stubs, WorkerSql};
+use crate::arm;
 use crate::meter::{Class, timed};
 use crate::points;
-
-/// An alarm that is overdue by this, in milliseconds, is set again.
-const LOST_ALARM_MS: u64 = 5_000;
-/// An alarm later than this, in milliseconds from now, does not keep an earlier one from being set.
-const SOON_MS: u64 = 60_000;
 
 /// What workerd gives a Repository.
 pub struct Workerd;
@@ -37,25 +33,20 @@ impl Repository {
     /// Wakes the object when effects are to be done; an alarm that is set is left alone.
     async fn arm(&self, host: &crate::Repository<Workerd>) {
         let now = crate::clock::now();
-        // An alarm that should have come long ago was lost: the handler's end may have taken it away.
-        if self.armed.get().is_some_and(|armed| now.since(armed) < LOST_ALARM_MS) {
+        // The handler's end may have taken an alarm away.
+        if arm::repository_rests(self.armed.get(), now) {
             return;
         }
         let Ok(Some(due)) = host.due() else { return };
         let storage = self.state.storage();
         let soon = storage.get_alarm().await.ok().flatten().and_then(|soon| u64::try_from(soon).ok());
-        let wanted = now.plus(due);
-        if soon.is_none_or(|soon| soon > wanted.0 || now.0 > soon.saturating_add(LOST_ALARM_MS)) {
+        if arm::repository(soon.map(Millis), now.plus(due), now) {
             let offset = i64::try_from(due).unwrap_or(i64::MAX);
             if storage.set_alarm(offset).await.is_err() {
                 return;
             }
         }
-        self.soon(now, due);
-    }
-
-    fn soon(&self, now: Millis, due: u64) {
-        self.armed.set((due < SOON_MS).then(|| now.plus(due)));
+        self.armed.set(arm::remembered(now, due));
     }
 
     async fn answer(&self, request: Request) -> Result<Response> {
@@ -72,13 +63,14 @@ impl Repository {
 
     async fn wake(&self) -> Result<Response> {
         // Armed again first: whatever happens below, the object wakes up once more.
-        let _ = self.state.storage().set_alarm(5_000_i64).await;
+        let _ =
+            self.state.storage().set_alarm(i64::try_from(arm::REPOSITORY_REARM_MS).unwrap_or(5_000)).await;
         self.armed.set(None);
         if let Some(host) = &self.host {
             let storage = self.state.storage();
             let due = match host.alarm(crate::clock::now()).await {
                 Ok(due) => due,
-                Err(_) => Some(5_000),
+                Err(_) => Some(arm::REPOSITORY_REARM_MS),
             };
             let done = match due {
                 Some(due) => storage.set_alarm(i64::try_from(due).unwrap_or(5_000)).await,
@@ -86,7 +78,7 @@ impl Repository {
             };
             self.armed.set(None);
             if let (Ok(()), Some(due)) = (done, due) {
-                self.soon(crate::clock::now(), due);
+                self.armed.set(arm::remembered(crate::clock::now(), due));
             }
         }
         Response::ok("")

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use yard_common::{Millis, Refusal};
+use yard_objects::arm;
 use yard_objects::native::{MemoryBlobs, MemoryIndex, NativeSql};
 use yard_objects::{Board, Lane, Object, Registry, Repository};
 
@@ -37,7 +38,7 @@ struct Durable {
 
 /// A live instance.
 enum Host {
-    Repository(Box<Repository<Simulated>>, Cell<bool>),
+    Repository(Box<Repository<Simulated>>, Cell<Option<Millis>>),
     Lane(Box<Lane<Simulated>>, Cell<Option<Millis>>),
     Board(Box<Board<Rc<NativeSql>>>),
     Registry(Box<Registry<Rc<NativeSql>>>),
@@ -90,12 +91,6 @@ pub struct World {
 
 /// An alarm's next time after a fault, as the platform's first retry.
 const ALARM_RETRY_MS: u64 = 2_000;
-/// As `worker::lane` arms before it works.
-const LANE_REARM_MS: u64 = 30_000;
-/// As `worker::lane` holds an overdue alarm for lost.
-const LOST_ALARM_MS: u64 = 5_000;
-/// As `worker::repository` arms before it works.
-const REPOSITORY_REARM_MS: u64 = 5_000;
 
 /// Falls when an alarm's work ends, however it ends.
 struct Ringing {
@@ -189,7 +184,7 @@ impl World {
             "REPOSITORY" => {
                 let index = Database(Rc::clone(world));
                 let host = Repository::new(sql, bucket, index, network, SECRET.into());
-                Host::Repository(Box::new(host), Cell::new(false))
+                Host::Repository(Box::new(host), Cell::new(None))
             }
             "LANE" => {
                 let index = Database(Rc::clone(world));
@@ -269,22 +264,21 @@ impl World {
                     return;
                 }
                 let Ok(Some(due)) = host.due(now) else { return };
-                let stands = |at: Millis| at <= due && now.since(at) < LOST_ALARM_MS;
-                if !armed.get().is_some_and(stands) {
+                if arm::lane(armed.get(), due, now) {
                     armed.set(Some(due));
                     Self::set_alarm(world, name, due);
                 }
             }
             Host::Repository(host, armed) => {
-                if armed.get() {
+                if arm::repository_rests(armed.get(), now) {
                     return;
                 }
                 let Ok(Some(due)) = host.due() else { return };
                 let wanted = now.plus(due);
-                if world.durable(name).alarm.get().is_none_or(|soon| soon > wanted) {
+                if arm::repository(world.durable(name).alarm.get(), wanted, now) {
                     Self::set_alarm(world, name, wanted);
                 }
-                armed.set(due < 60_000);
+                armed.set(arm::remembered(now, due));
             }
             Host::Board(_) | Host::Registry(_) => {}
         }
@@ -317,23 +311,23 @@ impl World {
             match host.as_ref() {
                 Host::Lane(lane, armed) => {
                     armed.set(None);
-                    durable.alarm.set(Some(now().plus(LANE_REARM_MS)));
+                    durable.alarm.set(Some(now().plus(arm::LANE_REARM_MS)));
                     let due = match lane.alarm(&now).await {
                         Ok(due) => due,
-                        Err(_) => Some(now().plus(1_000)),
+                        Err(_) => Some(now().plus(arm::LANE_AGAIN_MS)),
                     };
                     armed.set(due);
                     durable.alarm.set(due);
                 }
                 Host::Repository(repository, armed) => {
-                    durable.alarm.set(Some(now().plus(REPOSITORY_REARM_MS)));
-                    armed.set(false);
+                    durable.alarm.set(Some(now().plus(arm::REPOSITORY_REARM_MS)));
+                    armed.set(None);
                     let due = match repository.alarm(now()).await {
                         Ok(due) => due,
-                        Err(_) => Some(REPOSITORY_REARM_MS),
+                        Err(_) => Some(arm::REPOSITORY_REARM_MS),
                     };
                     durable.alarm.set(due.map(|due| now().plus(due)));
-                    armed.set(due.is_some_and(|due| due < 60_000));
+                    armed.set(due.and_then(|due| arm::remembered(now(), due)));
                 }
                 Host::Board(_) | Host::Registry(_) => {}
             }
